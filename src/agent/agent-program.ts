@@ -49,7 +49,7 @@ export function agentSettings({
     givesWay: outlives,
     succeeds,
     drainMs: config.drainDurationMs,
-    // Envoy's flag has whole seconds.
+    // Envoy's flag is in seconds.
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,
     terminationDrainMs: config.terminationDrainDurationMs,
     watch: { ...defaultSettings.watch, ...watch },

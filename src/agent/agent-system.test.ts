@@ -1,4 +1,4 @@
-/** The whole agent with the real Envoy, from its command line, with a bootstrap of the test and no control plane. */
+/** Tests the complete agent with the real Envoy, with a test bootstrap and no control plane. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -69,7 +69,7 @@ async function startAgent(
     child.kill('SIGKILL');
     await ended;
     await until('the Envoys are gone', () => envoysOf(folder).length === 0);
-    // Removes what a killed agent leaves, because no other agent follows here.
+    // Removes what a killed agent leaves, because no other agent follows.
     if (existsSync(join(folder, 'run'))) (await claimBaseId({ runDir: join(folder, 'run') })).release();
     made?.[Symbol.dispose]();
   });
@@ -139,7 +139,7 @@ function sharedMemory(agent: Agent): string[] {
   );
 }
 
-test('the agent serves, hot restarts on SIGHUP and for a certificate, recovers from a crash, and stops on SIGTERM', async () => {
+test('serves, hot restarts on SIGHUP and for a certificate, recovers from a crash, and stops on SIGTERM', async () => {
   const agent = await startAgent();
   await agent.live(0);
   await until('the agent is ready', () => agent.ready());
@@ -178,7 +178,7 @@ test('the agent serves, hot restarts on SIGHUP and for a certificate, recovers f
   expect(linesOf(agent.lines(), 'restart.ended.live', { epoch: 'epoch-2', ...why })).toHaveLength(1);
 });
 
-test('a killed agent leaves no Envoy, and the next one removes its shared memory', async () => {
+test('leaves no Envoy when killed, and the next agent removes its shared memory', async () => {
   const first = await startAgent();
   await first.live(0);
   first.process.kill('SIGKILL');
@@ -193,7 +193,7 @@ test('a killed agent leaves no Envoy, and the next one removes its shared memory
   expect(await second.exit()).toEqual({ code: 0, signal: null });
 });
 
-test('a killed agent leaves no Envoy that was just started', async () => {
+test('leaves no Envoy that was just started when killed', async () => {
   const agent = await startAgent();
   await until('there is a process', () => linesOf(agent.lines(), 'process.spawned').length > 0);
   agent.process.kill('SIGKILL');
@@ -205,7 +205,7 @@ test('a killed agent leaves no Envoy that was just started', async () => {
   await sweeper.exit();
 });
 
-test('two signals stop the agent at once, whatever its drain time', async () => {
+test('stops immediately on the second signal, whatever the drain time', async () => {
   const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
   await until('the agent is ready', () => agent.ready());
   agent.process.kill('SIGINT');
@@ -218,7 +218,7 @@ test('two signals stop the agent at once, whatever its drain time', async () => 
   expect(sharedMemory(agent)).toEqual([]);
 });
 
-test('temporary directories may disappear; while none can be written, each attempt fails with the reason', async () => {
+test('recreates missing temporary directories, and reports each failed attempt while it cannot', async () => {
   const made = temporaryFolder();
   onTestFinished(() => made[Symbol.dispose]());
   const temporary = join(made.path, 'tmp');
@@ -253,7 +253,7 @@ test('temporary directories may disappear; while none can be written, each attem
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('a certificate that Envoy rejects is reported without a restart; the next valid one restarts Envoy', async () => {
+test('reports a certificate that Envoy rejects without a restart, and restarts for the next valid one', async () => {
   const agent = await startAgent();
   await agent.live(0);
   const authority = createAuthority();
@@ -276,7 +276,7 @@ test('a certificate that Envoy rejects is reported without a restart; the next v
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('a status port in use ends the agent with one error', async () => {
+test('exits with one error if the status port is in use', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, () => resolve()));
   onTestFinished(() => void other.close());
@@ -289,14 +289,14 @@ test('a status port in use ends the agent with one error', async () => {
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
 });
 
-test('errors on the command line end the agent before a process is started', async () => {
+test('exits before any process is started if the command line is invalid', async () => {
   const agent = await startAgent({ flags: ['--watchDelay', 'soon', '--baseId', 'x'] });
   expect(await agent.exit()).toEqual({ code: 255, signal: null });
   expect(agent.output()).toMatch(/^pilot-agent: .*--watchDelay: .*"soon".*--baseId: .*"x".* \[FLAG_INVALID\]$/m);
   expect(existsSync(join(agent.folder, 'agent.trace'))).toBe(false);
 });
 
-test('unknown flags are ignored with a warning; with --applicationPorts an Envoy that serves none of them is not ready', async () => {
+test('warns about unknown flags, and is not ready with --applicationPorts that Envoy does not serve', async () => {
   const agent = await startAgent({ flags: ['--fromTheFuture', 'x', '--applicationPorts', '8080'] });
   await agent.live(0);
   expect(linesOf(agent.lines(), 'option.unknown', { flags: /--fromTheFuture/ })).toHaveLength(1);
@@ -306,7 +306,7 @@ test('unknown flags are ignored with a warning; with --applicationPorts an Envoy
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('§1.3 DISABLE_ENVOY: no Envoy is required or started, and the agent serves until it is stopped', async () => {
+test('§1.3 DISABLE_ENVOY: starts no Envoy, and serves until stopped', async () => {
   const agent = await startAgent({ env: { DISABLE_ENVOY: 'true' }, flags: ['--binaryPath', '/none/envoy'] });
   await until('ready', agent.ready, agent.output);
   expect(agent.envoys()).toEqual([]);
@@ -345,12 +345,12 @@ function notingEnvoy(): { path: string; asked: () => string[] } {
   };
 }
 
-test('before the first start one Envoy validates flags and bootstrap', async () => {
+test('validates flags and bootstrap with one Envoy before the first start', async () => {
   const envoy = notingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path] });
   await agent.live(0);
   expect(envoy.asked().slice(0, 2)).toEqual(['judgement', 'service']);
-  // The earlier validation does not count for a later start.
+  // The earlier validation is not valid for a later start.
   agent.process.kill('SIGHUP');
   await agent.live(1);
   // On a busy host a child may be started more than once.
@@ -359,7 +359,7 @@ test('before the first start one Envoy validates flags and bootstrap', async () 
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('flags that Envoy rejects end the agent with code 255, and no Envoy is started', async () => {
+test('exits with code 255 and starts no Envoy if Envoy rejects its flags', async () => {
   const envoy = notingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path, '--proxyComponentLogLevel', 'nonsense:info'] });
   expect((await agent.exit()).code).toBe(255);
@@ -367,7 +367,7 @@ test('flags that Envoy rejects end the agent with code 255, and no Envoy is star
   expect(envoy.asked()).not.toContain('service');
 });
 
-test('a bootstrap override that Envoy rejects ends the agent with code 255 and one message, and no Envoy is started', async () => {
+test('exits with code 255, one message and no Envoy if Envoy rejects the bootstrap override', async () => {
   const envoy = notingEnvoy();
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -381,7 +381,7 @@ test('a bootstrap override that Envoy rejects ends the agent with code 255 and o
   expect(envoy.asked()).not.toContain('service');
 });
 
-test('with ISTIO_META_DNS_CAPTURE a sidecar resolves and counts DNS queries, and exits if its port is in use', async () => {
+test('resolves and counts DNS queries of a sidecar with ISTIO_META_DNS_CAPTURE, and exits if the port is in use', async () => {
   const dnsPort = await freePort();
   const env = { ISTIO_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`, DNS_FORWARD_TIMEOUT: '100ms' };
   const agent = await startAgent({ role: 'sidecar', env });

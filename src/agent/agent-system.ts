@@ -1,4 +1,4 @@
-/** Starts, records and stops the agent: its statecharts with their effects, and the cleanup after them. */
+/** Starts, records and stops the agent: its statecharts with their effects, and the final clean-up. */
 
 import { resolve } from 'node:path';
 import type { ActorRefFrom, AnyActorRef, SnapshotFrom } from 'xstate';
@@ -31,7 +31,7 @@ import { LivingEpochs } from './status/living-epochs.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 
 /**
- * Runs the agent until it stops by order or by an error.
+ * Runs the agent until an order or error ends it.
  *
  * @returns exit code and messages for the operator
  * @throws ChartpilotError if the configuration is unusable
@@ -83,7 +83,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     });
     const stopKeeping = net.record && keepRecord(actor, net.record);
     try {
-      // Envoy must accept its flags first: rejected flags end the agent before it has started.
+      // Flags that Envoy rejects end the agent before it has started.
       const output = await Promise.race([whenDone(actor), ...(verdict === undefined ? [] : [verdict.refusal()])]);
       if (output === undefined) throw new Error('agent state machine ended without a result');
       return { ...output, exitCode: exitCodeWith(output.exitCode, net.signals) };
@@ -97,7 +97,6 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     stopFollowing();
     const left = await net.cleanUp();
     for (const { pid, epoch } of left) log.error('envoy.leftover', { pid, epoch });
-    // The last line, from the debugger.
     if (ending.sentence !== undefined) {
       const result = redactor()(ending.sentence);
       if (ending.isFailure) log.error('agent.failed', { result });
@@ -107,16 +106,16 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   }
 }
 
-/** Includes orders that were received after the charts ended. */
+/** Includes orders received after the charts ended. */
 function exitCodeWith(exitCode: number, { heard, waiting }: SignalInbox): number {
   const due = dueOrdersOf(exitCode);
   return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], heard);
 }
 
 /**
- * Writes the supervisor's state with each change, before the next Envoy has a process.
+ * Records the supervisor's state at each change, before the next Envoy has a process.
  *
- * @returns stops it
+ * @returns stops recording
  */
 function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
@@ -137,7 +136,7 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
 }
 
 /**
- * Logs uncaught errors and continues: an error must not cost an Envoy.
+ * Logs uncaught errors and continues, because an error must not end Envoy.
  *
  * @returns stops it
  */

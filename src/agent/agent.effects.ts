@@ -1,4 +1,3 @@
-/** Effects of the chart `agent` and of its child charts. */
 import { Agent } from 'node:http';
 import { fromPromise } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
@@ -87,8 +86,8 @@ export async function agentWithEffects(
         patches,
       })
     : undefined;
-  // Envoy validates while other parts are created. Without a guard the result is unknown, and validation follows in its
-  // turn. An adopted Envoy was validated before.
+  // Envoy validates while other components are created. Without a guard, or for an adopted Envoy, which was already validated, nothing is validated
+  // here.
   const isFirst = net.record?.isThere !== true;
   const verdict = prepared && isFirst ? new FirstValidation(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
@@ -182,7 +181,7 @@ export async function agentWithEffects(
   return { machine, verdict };
 }
 
-/** Envoy inherits the claim with the labels of requests, because the configuration is the same for all workloads. */
+/** All workloads have the same configuration, so Envoy passes the claim on with the labels of requests. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
   const own = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
@@ -202,7 +201,7 @@ function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: bool
 
 function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {
   const { probes, destination, source, http2Probes: http2, keepsProbeConnections } = status;
-  // A separate connection pool: a connection that a probe leaves open must not block others.
+  // A separate connection pool, so that connections kept open by probes do not block others.
   const kept = keepsProbeConnections ? { kept: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
   return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
 }
@@ -217,21 +216,18 @@ function dnsOf(
 ) {
   const counts = new DnsCounts();
   metrics.withDns(counts);
-  // Without a name table from the control plane, every query is forwarded.
+  // Forwards all queries without a name table of the control plane.
   return dnsWithEffects({ options: { ...options, forwardBeforeTable: true }, tables, counts, ...shared });
 }
 
-/** Name table that a previous agent received: without it, queries for names of the mesh would be forwarded. */
+/** Uses the name table of the previous agent; without it, queries for mesh names would be forwarded. */
 async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | undefined): Promise<void> {
   const table = names && kept?.read('name-table');
-  // An invalid table is treated as missing.
+  // Ignores an invalid table.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 
-/**
- * A newer agent that cannot use the older one's patches exits, and the older one continues. Any other agent requests
- * them again.
- */
+/** A newer agent that cannot use the older one's patches exits, and the older one continues. Other agents request the patches again. */
 async function beginWithPatches(
   patches: BootstrapPatches,
   prepared: PrepareEnvironment,

@@ -1,4 +1,4 @@
-/** Connections to the control plane: the agent's own, and those of Envoy through its xDS proxy. */
+/** Connections to the control plane: of the agent itself, and of Envoy through the xDS proxy. */
 import { resolve } from 'node:path';
 import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import type { IdentitySettings } from '../../machines/agent/settings.ts';
@@ -46,7 +46,6 @@ export function wayToControlPlane(
   };
 }
 
-/** The xDS proxy of Envoy. */
 export function workloadXds(
   { options, log, traceLevel }: AgentProgram,
   {
@@ -117,8 +116,8 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
 }
 
 /**
- * A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before a peer has a
- * certificate of it; a rotation of the root waits for its acknowledgement (spec/identity.md §8).
+ * A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before peers have certificates of it. A root
+ * rotation waits for its acknowledgement (spec/identity.md §8).
  */
 function asksForRoots(said: string | undefined, source: IdentitySettings['source']): boolean {
   return said ? isOn(said) : source === 'authority';

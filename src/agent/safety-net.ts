@@ -1,4 +1,4 @@
-/** Resources outside the statecharts that are released however the agent ends. */
+/** Resources outside the statecharts, which are released however the agent ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
@@ -10,19 +10,19 @@ import { KeptPorts } from './ports/kept-ports.ts';
 import { SignalInbox, startedByLauncher } from './signals.ts';
 
 /**
- * Resources outside the statecharts: started processes and base IDs. An agent that stops or throws leaves no Envoy and
- * no shared memory. After SIGKILL the kernel ends the Envoys, and the next agent sweeps the rest.
+ * Processes and base IDs. An agent that stops or throws leaves no Envoy and no shared memory. After SIGKILL the kernel ends the Envoys, and the next
+ * agent removes the rest.
  */
 export class SafetyNet {
   readonly table = new ProcessTable();
   readonly baseIds = new BaseIdTable();
   /** Envoy binaries, kept until the program ends. */
   readonly binaries: EnvoyBinaries;
-  /** State for the next agent if this one is killed; `undefined`: nothing outlives it. */
+  /** State for the next agent if this one is killed; `undefined` without live restore. */
   readonly record: AgentRecord | undefined;
-  /** Ports that stay open while no agent is running; `undefined`: none. */
+  /** Ports that stay open while no agent runs; `undefined` without live restore. */
   readonly ports: KeptPorts | undefined;
-  /** Open until the process ends: no signal interrupts the cleanup or changes the exit code. */
+  /** Active until the process ends, so that no signal interrupts the clean-up or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
     if (this.table.letsGo) return;
@@ -33,7 +33,7 @@ export class SafetyNet {
   };
 
   constructor({ binary, options, succeeds }: AgentProgram) {
-    // Until this agent has control, an older one may resume what this one adopts.
+    // Until this agent has control, an older one may resume what it adopts.
     if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
     this.record = options.liveRestore
@@ -53,7 +53,7 @@ export class SafetyNet {
     }
     // The charts have already waited for their exit.
     const left = await this.table.endAll(lastLimitMs);
-    // An agent that received two signals does not wait for its claim, whose result is released anyway.
+    // After two signals, the agent does not wait for a pending claim, whose result is released anyway.
     await Promise.race([this.baseIds.settled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
     this.ports?.end();
     this.record?.close();

@@ -7,7 +7,11 @@ import { handledSignals, SignalInbox, type SignalSource, signals, startedByLaunc
 
 const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEmitter & SignalSource;
 
-/** An actor that listens to the inbox. @returns received signals, and how to stop it */
+/**
+ * Starts an actor that listens to the inbox.
+ *
+ * @returns received signals, and how to stop it
+ */
 function listener(inbox: SignalInbox): { told: unknown[]; stop: () => void } {
   const told: unknown[] = [];
   const parent = setup({ actors: { signals: signals(inbox) } }).createMachine({
@@ -20,14 +24,14 @@ function listener(inbox: SignalInbox): { told: unknown[]; stop: () => void } {
 
 const received = (signal: string): object => ({ type: 'signal.received', signal });
 
-test('every handled signal is delivered', () => {
+test('delivers each handled signal', () => {
   const source = emitter();
   const { told } = listener(new SignalInbox({ source }));
   for (const signal of handledSignals) source.emit(signal, signal);
   expect(told).toEqual(handledSignals.map(received));
 });
 
-test('queued signals are delivered first, once', () => {
+test('delivers queued signals first, and once', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   source.emit('SIGTERM', 'SIGTERM');
@@ -37,7 +41,7 @@ test('queued signals are delivered first, once', () => {
   expect(told).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
 });
 
-test('the exit code after a hand-over contains due orders and the number of received signals', () => {
+test('encodes due orders and the number of received signals in the exit code of a hand-over', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
@@ -53,7 +57,7 @@ test('the exit code after a hand-over contains due orders and the number of rece
   expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.heard)).toBe(75 + 1 + 2 + 4 + 24);
 });
 
-test('due orders are read from exit codes of a hand-over, and from no others', () => {
+test('decodes due orders from exit codes of a hand-over only', () => {
   const dues: DueOrder[][] = [[], ['SIGHUP'], ['SIGUSR1'], ['SIGHUP', 'SIGUSR1']];
   for (const due of dues)
     for (const [hups, usr1s] of [0, 1, 2, 3, 4].flatMap((one) => [0, 1, 2, 7].map((other) => [one, other] as const))) {
@@ -66,7 +70,7 @@ test('due orders are read from exit codes of a hand-over, and from no others', (
   for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueOrdersOf(code)).toBeUndefined();
 });
 
-test('a signal after the end of the effect has no effect', () => {
+test('ignores a signal after the effect has ended', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   const { told, stop } = listener(inbox);
@@ -75,14 +79,14 @@ test('a signal after the end of the effect has no effect', () => {
   expect(told).toEqual([]);
 });
 
-test('under the launcher only the launcher handles signals of a terminal', () => {
+test('leaves terminal signals to the launcher if it is running', () => {
   const source = emitter();
   const { told } = listener(new SignalInbox({ source, terminalIsAnothers: true }));
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM']) expect(source.emit(signal, signal)).toBe(true);
   expect(told).toEqual([received('SIGTERM')]);
 });
 
-test('the launcher is the parent process, not a process whose environment was inherited', () => {
+test('detects the launcher as the parent process, not by an inherited environment', () => {
   expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 1)).toBe(true);
   expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 77)).toBe(false);
   expect(startedByLauncher({}, 1)).toBe(false);

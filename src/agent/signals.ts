@@ -1,20 +1,19 @@
-/** Signals of this process. */
 import { fromCallback } from 'xstate';
 import type { AgentSignalReceived, Signal } from '../../machines/agent/protocol.ts';
 
-/** Signals that the agent handles, or ignores although their default is to terminate. */
+/** Signals that the agent handles, or ignores although their default action is to terminate. */
 export const handledSignals: readonly Signal[] = [
   ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const),
-  // The last one: bin/pilot-agent takes its handler as the sign that all are handled.
+  // Last: bin/pilot-agent detects by its handler that all signals are handled.
   'SIGHUP',
 ];
 
-/** Default: the process; for tests. */
+/** The process; replaced in tests. */
 export type SignalSource = Pick<NodeJS.Process, 'on'>;
 
 /**
- * Receives signals from its creation on, and queues them while there is no listener: SIGTERM during the start of the
- * agent is not lost. From then on these signals have no default action.
+ * Receives signals from its creation on, and queues them while there is no listener, so that SIGTERM during the start is not lost. Replaces the
+ * default action of these signals.
  */
 export class SignalInbox {
   readonly #ignored: ReadonlySet<Signal>;
@@ -22,7 +21,7 @@ export class SignalInbox {
   readonly #heard = new Map<Signal, number>();
   #listener: ((signal: Signal) => void) | undefined;
 
-  /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM: see {@link startedByLauncher} */
+  /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM, see {@link startedByLauncher} */
   constructor({ source = process as SignalSource, terminalIsAnothers = false } = {}) {
     this.#ignored = new Set(terminalIsAnothers ? (['SIGINT', 'SIGQUIT'] as const) : []);
     for (const signal of handledSignals) source.on(signal, this.#hear);
@@ -56,7 +55,7 @@ export class SignalInbox {
   };
 }
 
-/** The effect that forwards the signals of the inbox, queued ones first. */
+/** The actor that forwards the signals of the inbox, queued ones first. */
 export function signals(inbox: SignalInbox) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) =>
     inbox.listen((signal) => {
@@ -67,8 +66,8 @@ export function signals(inbox: SignalInbox) {
 }
 
 /**
- * Whether bin/pilot-agent is the container's first process and has started this one. Signals of a terminal reach the
- * process group, so both processes: the launcher handles them.
+ * Whether bin/pilot-agent is the container's first process and has started this one. Terminal signals reach both processes, and the launcher handles
+ * them.
  */
 export function startedByLauncher(env: NodeJS.ProcessEnv, parentPid = process.ppid): boolean {
   return env.CHARTPILOT_LAUNCHER === String(parentPid);

@@ -14,7 +14,7 @@ import { patchesBootstrap } from './replacement/agent-replacement.ts';
 import type { SafetyNet } from './safety-net.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 
-/** Created only if an Envoy must run, because its bootstrap may need missing files otherwise. */
+/** Created only if an Envoy must run, because its bootstrap may require missing files otherwise. */
 export function supervision(
   program: AgentProgram,
   net: SafetyNet,

@@ -168,7 +168,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['not native: order and postStart', inject, 'a sidecar that is not native is the last container'],
     ['validation first, istio-init last', parts, '§3.2 the validation comes first'],
     ['lifecycle of the values', parts, '§3.2 hooks of the values replace'],
-    ['POST /drain', 'src/agent/status/status-server.test.ts', '§6.2 /drain is asked with POST'],
+    ['POST /drain', 'src/agent/status/status-server.test.ts', '§6.2: /drain requires POST'],
     ['TPROXY', inject, 'with TPROXY the proxy runs as root with NET_ADMIN'],
     ['capNetBindService', parts, '§3.2 a proxy that binds privileged ports'],
   ],

@@ -1,4 +1,4 @@
-/** The access log service against a real gRPC client, and against clients that do not keep to the protocol. */
+/** Tests the access log service with a real gRPC client, and with clients that violate the protocol. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
@@ -72,7 +72,7 @@ function message(entries: number, logName = 'istio-metrics/source'): Buffer {
   return frameOf(toBinary(StreamAccessLogsMessageSchema, value));
 }
 
-test('entries of a stream are counted, in whatever pieces they arrive', async () => {
+test('counts the entries of a stream, however they are split into chunks', async () => {
   const { socket, isIn, count } = await given();
   const { stream } = open(socket);
   const bytes = Buffer.concat([message(3), message(4)]);
@@ -84,10 +84,10 @@ test('entries of a stream are counted, in whatever pieces they arrive', async ()
 });
 
 test.each([
-  ['a log of another name', message(1, 'http_envoy_accesslog'), 'invalid'],
-  ['bytes that are no message', frameOf(Buffer.from([18, 127, 1])), 'invalid'],
-  ['a message that is too long', Buffer.from([0, 255, 0, 0, 0]), 'too long'],
-])('%s ends its stream, is counted as lost, and other streams go on', async (_, bytes, reason) => {
+  ['a log with another name', message(1, 'http_envoy_accesslog'), 'invalid'],
+  ['an invalid message', frameOf(Buffer.from([18, 127, 1])), 'invalid'],
+  ['a message above the size limit', Buffer.from([0, 255, 0, 0, 0]), 'too long'],
+])('%s ends its stream, which is counted as lost, and other streams continue', async (_, bytes, reason) => {
   const { socket, count, lost } = await given();
   const [good, bad] = [open(socket), open(socket)];
   good.stream.write(message(1));
@@ -101,12 +101,12 @@ test.each([
   await eventually('others go on', () => count() === 3);
 });
 
-test('reading pauses when entries take more than their share of time, and continues', async () => {
+test('pauses reading while entries exceed their time budget, then continues', async () => {
   const { socket, isIn, count } = await given(new ReadingBudget({ workMs: 0.000_1, periodMs: 300 }));
   const { stream } = open(socket);
   stream.write(message(1));
   await eventually('reading pauses', () => isIn({ available: { listening: 'congested' } }));
-  // More than the window of the stream: the client has to wait.
+  // Exceeds the flow control window of the stream, so the client has to wait.
   const whole = message(5_000);
   for (let copies = 0; copies < 40; copies++) stream.write(whole);
   await eventually('the client waits', () => stream.writableLength > 0);

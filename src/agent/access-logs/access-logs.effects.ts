@@ -1,4 +1,4 @@
-/** Effects of the chart `access-logs`: the gRPC server that Envoy sends its access logs to, on a Unix socket of this user. */
+/** Effects of the chart `access-logs`: the gRPC server for Envoy's access logs on a Unix socket of this user. */
 import { fromCallback } from 'xstate';
 import type {
   AccessLogSocketClosed,
@@ -23,16 +23,16 @@ import { WireError } from './wire-cursor.ts';
 
 const method = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
 
-/** Each worker of Envoy has a connection, and a stream for each kind of log; during a hot restart there are two Envoys. */
+/** Each Envoy worker has a connection with a stream per kind of log; during a hot restart there are two Envoys. */
 const serverLimits: Partial<GrpcServerLimits> = {
   connections: 1_024,
   streams: 64,
   callRate: { burst: 128, perSecond: 16 },
   totalCallRate: { burst: 4_096, perSecond: 256 },
-  // Envoy keeps what exceeds this, up to 1 MiB a stream, and then drops entries.
+  // Envoy buffers up to 1 MiB more per stream, and then drops entries.
   windowBytes: 256 * 1024,
 };
-/** Envoy sends what its buffer contains: 64 KiB, or one entry that is longer. */
+/** Envoy sends its buffer: 64 KiB, or one longer entry. */
 const maxMessageBytes = 2 * 1024 * 1024;
 
 export interface AccessLogsEnvironment {
@@ -90,7 +90,11 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
   });
 }
 
-/** Reads a stream to its end. @returns why this side ended it; empty if the client did */
+/**
+ * Reads a stream to its end.
+ *
+ * @returns why the agent ended it; empty if the client did
+ */
 async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBudget): Promise<string> {
   const reader = new FrameReader({ wholeBytes: maxMessageBytes, maxBytes: maxMessageBytes });
   let rules: StreamRules | undefined;
@@ -101,18 +105,18 @@ async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBu
     for (const entry of entries) metrics.take(entry, rules);
   };
   try {
-    // The stream still has to carry the status when this loop throws.
+    // Keep the stream open after an error in the loop, to send the status.
     for await (const chunk of call.stream.iterator({ destroyOnReturn: false })) {
       const began = performance.now();
       reader.push(chunk as Buffer, takeMessage);
-      // Not reading on is what slows Envoy's stream down: HTTP/2 has a window per stream.
+      // Pauses Envoy's stream, by HTTP/2 flow control.
       await budget.spend(performance.now() - began);
     }
     call.end('OK');
     return '';
   } catch (error) {
     const isRefused = error instanceof GrpcError;
-    // Any other error is the connection's, which Envoy opens again.
+    // Other errors are of the connection, which Envoy opens again.
     if (!isRefused && !(error instanceof WireError)) return '';
     metrics.lost(isRefused && error.code === 'RESOURCE_EXHAUSTED' ? 'too long' : 'invalid');
     call.end(isRefused ? error.code : 'INVALID_ARGUMENT', messageOf(error));

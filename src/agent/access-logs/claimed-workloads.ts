@@ -1,7 +1,7 @@
-/** How many workloads an identity claims: a peer can claim any workload of its service account, but not thousands. */
+/** Limits how many workloads one identity claims: a peer can claim any workload of its service account. */
 import type { PeerClaim } from '../../model/standard-metrics/peer-claim.ts';
 
-/** Workloads of one service account that have labels of their own. Deployments of one account are rarely more. */
+/** Deployments of one service account are rarely more. */
 const maxClaimsOfIdentity = 32;
 const maxIdentities = 10_000;
 
@@ -23,7 +23,7 @@ export class ClaimedWorkloads {
     return true;
   }
 
-  /** Called when idle label sets are removed: workloads come and go. */
+  /** Called when idle label sets are removed, because workloads are replaced over time. */
   forget(): void {
     this.#claims.clear();
   }

@@ -1,4 +1,4 @@
-/** The labels of an access log entry (spec/standard-metrics.md §5). Pure. */
+/** Labels of an access log entry (spec/standard-metrics.md §5). */
 import {
   accountOf,
   type PeerClaim,
@@ -12,19 +12,19 @@ import type { LogEntry } from './log-entries.ts';
 
 export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
 
-/** What was found about the client of a connection. */
+/** Result of reading the client's claim of a connection. */
 export type PeerOutcome = 'believed' | 'none' | 'malformed' | 'foreign' | 'excess';
 
-/** Whether a claim may have labels of its own: bounds how many workloads one identity claims. */
+/** Whether to use the labels of a claim; limits the number of workloads per identity. */
 export type AdmitClaim = (spiffeId: string, claim: PeerClaim) => boolean;
 
 export interface EntryLabels {
   readonly labels: Labels;
-  /** Of requests that arrive here. */
+  /** For inbound requests only. */
   readonly peer: PeerOutcome | undefined;
 }
 
-/** Names that clusters and routes without a service have, and that Istio reports as the service's name. */
+/** Clusters and routes without a service, whose names Istio reports as the service's name. */
 const clustersWithoutService: ReadonlySet<string> = new Set([
   'BlackHoleCluster',
   'PassthroughCluster',
@@ -73,7 +73,7 @@ const unknownWorkload: WorkloadLabelValues = {
   cluster: unknownLabel,
 };
 
-/** The namespace is that of the certificate; the rest is accepted if the claim has the certificate's namespace and account. */
+/** The namespace is that of the certificate. The claim is accepted only if its namespace and account match the certificate. */
 function peerOf(
   { peerUri, claim }: LogEntry,
   admit: AdmitClaim,
@@ -89,7 +89,7 @@ function peerOf(
   return { outcome: 'believed', workload: claimed };
 }
 
-/** `workload;namespace;canonical service;canonical revision;cluster`: what the control plane writes for each endpoint. */
+/** Parses `workload;namespace;canonical service;canonical revision;cluster`, which the control plane writes for each endpoint. */
 function endpointIn(text: string): WorkloadLabelValues {
   const [workload, namespace, service, revision, cluster] = text.split(';');
   if (cluster === undefined) return unknownWorkload;
@@ -137,7 +137,7 @@ function destinationLabels({
   };
 }
 
-/** The cluster's service. The Host header is not used: clients choose it. */
+/** Labels of the cluster's service. Ignores the Host header, which clients choose. */
 function serviceLabels({ route, cluster, services }: LogEntry): Labels {
   if (route === 'block_all') return namedService('BlackHoleCluster');
   if (route === 'allow_any') return namedService('PassthroughCluster');
@@ -183,7 +183,7 @@ function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: LogE
   };
 }
 
-/** Labels of the series that counts what has no place: few values each, and enough for error rates. */
+/** Labels of the overflow series. They have few values, but are sufficient for error rates. */
 export function overflowLabelsOf(labels: Labels): Labels {
   const kept: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
   const folded = Object.entries(labels).map(([label, value]) => [label, kept.includes(label) ? value : unknownLabel]);
@@ -194,7 +194,11 @@ export function overflowLabelsOf(labels: Labels): Labels {
   };
 }
 
-/** Text of labels as Telemetry objects change them. @param values of expressions, by their numbers */
+/**
+ * Formats labels, changed by the rules of Telemetry objects.
+ *
+ * @param values of the rules' expressions, by number
+ */
 export function labelText(labels: Labels, rule: MetricRule | undefined, values: readonly string[]): string {
   const all = new Map<string, string>(Object.entries(labels));
   for (const label of rule?.removed ?? []) all.delete(label);
@@ -206,7 +210,7 @@ export function labelText(labels: Labels, rule: MetricRule | undefined, values: 
   return text;
 }
 
-/** Prometheus allows letters, digits and underscores; `le` belongs to histograms. */
+/** Prometheus allows letters, digits and underscores; `le` is reserved for histograms. */
 function labelName(label: string): string {
   const name = label.replace(/\W/g, '_').replace(/^(?=\d)/, '_');
   return name === 'le' || name.startsWith('__') ? `tag_${name}` : name;

@@ -1,11 +1,11 @@
-/** Rules by the name of their log: streams of the same name share them, and what was resolved by them. */
+/** Rules by log name. Streams of the same name share them with their caches. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { rulesIn, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 
 const maxNames = 64;
 const known = new Map<string, StreamRules>();
 
-/** @returns `undefined` for the name of another log */
+/** @returns `undefined` for an unknown log name */
 export function rulesOf(logName: string): StreamRules | undefined {
   const cached = known.get(logName);
   if (cached !== undefined) return cached;

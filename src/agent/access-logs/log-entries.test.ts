@@ -60,7 +60,7 @@ const request: MessageInitShape<typeof HTTPAccessLogEntrySchema> = {
 };
 
 describe('readLogMessage', () => {
-  test('reads from an entry of a request what metrics need', () => {
+  test('reads the fields of an HTTP entry that metrics need', () => {
     const { logName, entries } = readLogMessage(httpMessage(request, {}));
     expect(logName).toBeUndefined();
     expect(entries).toHaveLength(2);
@@ -90,7 +90,7 @@ describe('readLogMessage', () => {
     expect(entries[1]).toMatchObject({ code: 0, flags: '-', peerUri: '', claim: '' });
   });
 
-  test('reads the name of the log and the bytes of a TCP connection', () => {
+  test('reads the log name and the bytes of a TCP connection', () => {
     const { logName, entries } = readLogMessage(
       tcpMessage({
         commonProperties: { streamId: 'c', accessLogType: 2, downstreamWireBytesSent: 9n },
@@ -101,12 +101,12 @@ describe('readLogMessage', () => {
     expect(entries).toMatchObject([{ protocol: 'tcp', streamId: 'c', type: 2, received: 10, sent: 20 }]);
   });
 
-  test('has a name for each response flag of the API', () => {
+  test('names each response flag of the API', () => {
     const fields = ResponseFlagsSchema.fields.map(({ number }) => number);
     expect(Object.keys(flagNames).map(Number)).toEqual(fields.sort((a, b) => a - b));
   });
 
-  test('rejects bytes that are cut off or random, and never loops', () => {
+  test('rejects truncated and random bytes, and never loops', () => {
     const whole = httpMessage(request);
     for (let length = 1; length < whole.length; length++) {
       try {

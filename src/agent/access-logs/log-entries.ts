@@ -1,11 +1,11 @@
 /**
- * The fields of Envoy's access log entries that metrics need (envoy.service.accesslog.v3, envoy.data.accesslog.v3). The
- * numbers of fields are those of the generated descriptors, which a test compares.
+ * Decodes the fields of Envoy's access log entries that metrics need (envoy.service.accesslog.v3, envoy.data.accesslog.v3). A test compares the field
+ * numbers with the generated descriptors.
  */
 import { entryTags, maxExpressions, peerStateKey } from '../../model/standard-metrics/stream-rules.ts';
 import { WireCursor } from './wire-cursor.ts';
 
-/** Values of `access_log_type` that differ for metrics. */
+/** Values of `access_log_type` that metrics distinguish. */
 export const logTypes = { tcpUpstreamConnected: 1, tcpPeriodic: 2, downstreamStart: 4, downstreamPeriodic: 5 } as const;
 
 export interface LogEntry {
@@ -16,7 +16,7 @@ export interface LogEntry {
   /** Milliseconds since 1970; 0 if unknown. */
   startMs: number;
   durationMs: number;
-  /** Bytes from and to the client; of TCP since the connection was opened. */
+  /** Bytes from and to the client; for TCP, since the connection was opened. */
   received: number;
   sent: number;
   cluster: string;
@@ -34,20 +34,20 @@ export interface LogEntry {
   services: string;
   upstreamPeer: string;
   upstreamLocal: string;
-  /** Values of expressions, by their numbers. */
+  /** Values of the rules' expressions, by number. */
   values: string[];
 }
 
 export interface LogMessage {
-  /** Sent with the first message of a stream. */
+  /** Set in the first message of a stream. */
   readonly logName: string | undefined;
   readonly entries: readonly LogEntry[];
 }
 
-/** `tag(field, type)` of the fields that are read. Wire types: 0 a number, 2 a text or message. */
+/** Tag of a field that is read. Wire types: 0 is a number, 2 a string or message. */
 const tag = (field: number, wireType: 0 | 2): number => field * 8 + wireType;
 
-/** @throws WireError for bytes that are no message */
+/** @throws WireError for an invalid message */
 export function readLogMessage(bytes: Buffer): LogMessage {
   const cursor = new WireCursor(bytes);
   const entries: LogEntry[] = [];
@@ -162,7 +162,7 @@ function readCommon(cursor: WireCursor, entry: LogEntry): void {
   }
 }
 
-/** `TLSProperties`: the first SPIFFE ID of each side's certificate. */
+/** `TLSProperties`: the first SPIFFE ID of each certificate. */
 function readTls(cursor: WireCursor, entry: LogEntry): void {
   const field = cursor.tag();
   if (field === tag(4, 2)) entry.localUri = readCertificate(cursor);
@@ -199,7 +199,7 @@ function readTime(cursor: WireCursor): number {
   return ms;
 }
 
-/** Envoy's short names of response flags by the numbers of their fields, in the order in which Envoy writes them. */
+/** Envoy's short names of response flags in Envoy's output order, by field number. */
 export const flagNames: Readonly<Record<number, string>> = {
   1: 'LH',
   2: 'UH',
@@ -242,7 +242,7 @@ function readFlags(cursor: WireCursor): string {
   return flags === '' ? '-' : flags;
 }
 
-/** An entry of a map: its key comes first. */
+/** Reads a map entry, whose key is first. */
 function readPair(cursor: WireCursor, readValue: (key: string) => void): void {
   let key = '';
   cursor.within(() => {
@@ -253,7 +253,7 @@ function readPair(cursor: WireCursor, readValue: (key: string) => void): void {
   });
 }
 
-/** The peer's claim is `google.protobuf.StringValue` in `google.protobuf.Any`: each has its text in a field 1 or 2. */
+/** Reads the peer's claim: a `google.protobuf.StringValue` in `google.protobuf.Any`. Its text is in field 1 or 2. */
 function readFilterState(cursor: WireCursor, entry: LogEntry): void {
   const readText = (): void => {
     const field = cursor.tag();
@@ -306,7 +306,7 @@ function readRequest(cursor: WireCursor, entry: LogEntry): void {
   });
 }
 
-/** `HTTPResponseProperties`. A response without a body has gRPC's status among its headers. */
+/** `HTTPResponseProperties`. A response without body has the gRPC status in its headers. */
 function readResponse(cursor: WireCursor, entry: LogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 2)) {

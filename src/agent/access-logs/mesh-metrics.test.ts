@@ -78,7 +78,7 @@ const fromClient: Partial<LogEntry> = {
   sent: 1_500,
 };
 
-test('a request that arrives has all labels of Istio', () => {
+test('labels an inbound request with all labels of Istio', () => {
   const given = new Given();
   given.take('destination', fromClient);
   given.take('destination', fromClient);
@@ -114,7 +114,7 @@ test('a request that arrives has all labels of Istio', () => {
   expect(Object.keys(labels).sort()).toEqual([...connectionLabels, ...requestLabels].sort());
 });
 
-test('histograms have Istio’s buckets, the sum and the count', () => {
+test("exposes histograms with Istio's buckets, sum and count", () => {
   const given = new Given();
   for (const durationMs of [0.2, 7, 30_000_000]) given.take('destination', { ...fromClient, durationMs });
   const buckets = given.samples('istio_request_duration_milliseconds_bucket');
@@ -152,7 +152,7 @@ test('histograms have Istio’s buckets, the sum and the count', () => {
   expect(given.samples('istio_request_bytes_sum')[0]![1]).toBe(360);
 });
 
-test('a request that leaves has the endpoint’s labels, and the mesh’s for what is not an endpoint', () => {
+test('labels an outbound request with the labels of its endpoint, or of the mesh without an endpoint', () => {
   const given = new Given();
   const services = '[{"host":"web.shop.svc.cluster.local","name":"web","namespace":"shop"}]';
   given.take('source', {
@@ -180,7 +180,7 @@ test('a request that leaves has the endpoint’s labels, and the mesh’s for wh
   ]);
 });
 
-test('gRPC requests have their status, other requests have none, even with a status header', () => {
+test('labels gRPC requests with their status, and no other requests, even with a status header', () => {
   const given = new Given();
   given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: '14' });
   given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: 'x"} 1' });
@@ -207,12 +207,12 @@ test.each([
   ['of another namespace', { peerUri: 'spiffe://cluster.local/ns/evil/sa/web' }, { source_workload_namespace: 'evil' }],
   ['that is malformed', { claim: `${fromClient.claim};more` }, { source_workload_namespace: 'shop' }],
   [
-    'with other characters',
+    'with invalid characters',
     { claim: fromClient.claim!.replace('web-v2', 'we"b') },
     { source_workload_namespace: 'shop' },
   ],
-  ['that is too long', { claim: `1;shop;web;${'x'.repeat(2_000)}` }, { source_workload_namespace: 'shop' }],
-])('a claim %s is not believed', (_, entry, expected) => {
+  ['above the length limit', { claim: `1;shop;web;${'x'.repeat(2_000)}` }, { source_workload_namespace: 'shop' }],
+])('ignores a claim %s', (_, entry, expected) => {
   const given = new Given();
   given.take('destination', { ...fromClient, ...entry });
   expect(given.samples('istio_requests_total')[0]![0]).toMatchObject({
@@ -223,7 +223,7 @@ test.each([
   });
 });
 
-test('a peer that claims thousands of workloads gets 32 of them, and other peers keep their claims', () => {
+test('accepts 32 claims of a peer that claims thousands of workloads, and all claims of other peers', () => {
   const given = new Given();
   for (let index = 0; index < 5_000; index++) {
     given.take('destination', { ...fromClient, claim: peerClaimText({ ...client, workload: `fake-${index}` }) });
@@ -243,7 +243,7 @@ test('a peer that claims thousands of workloads gets 32 of them, and other peers
   expect(given.samples('istio_agent_peer_claims_total')).toContainEqual([{ outcome: 'excess' }, 4_968]);
 });
 
-test('label sets beyond the limit are counted together and reported', () => {
+test('counts label sets beyond the limit together, and reports that', () => {
   const given = new Given({ limits: { maxLabelSets: 3 } });
   for (let code = 500; code < 510; code++) given.take('destination', { ...fromClient, code });
   const samples = given.samples('istio_requests_total');
@@ -257,18 +257,18 @@ test('label sets beyond the limit are counted together and reported', () => {
   expect(given.samples('istio_agent_metric_folded_total')).toContainEqual([{ metric: 'istio_requests_total' }, 7]);
 });
 
-test('a page stays within its size', () => {
+test('limits the size of a metrics page', () => {
   const maxPageBytes = 300_000;
   const given = new Given({ limits: { maxPageBytes } });
   for (let code = 100; code < 600; code++) given.take('destination', { ...fromClient, code });
   expect(given.foldings.some(({ reason }) => reason === 'page size')).toBe(true);
-  // Overflow series and what the agent counts of itself come on top: a few dozen at most.
+  // Overflow series and the agent's own metrics are not included in the limit: a few dozen lines.
   expect(Buffer.byteLength(given.text)).toBeLessThan(maxPageBytes * 2);
   const total = given.samples('istio_requests_total').reduce((sum, [, value]) => sum + value, 0);
   expect(total).toBe(500);
 });
 
-test('label sets that nothing used give their place back, and counts of others go on', () => {
+test('removes unused label sets, and keeps the counts of others', () => {
   const given = new Given({ limits: { maxLabelSets: 2, idleMs: 60_000 } });
   given.take('destination', { ...fromClient, code: 200 });
   given.take('destination', { ...fromClient, code: 404 });
@@ -284,7 +284,7 @@ test('label sets that nothing used give their place back, and counts of others g
   expect(given.text).toContain('istio_agent_metric_label_sets_evicted_total 4\n');
 });
 
-test('bytes of a TCP connection are counted while it is open, each once', () => {
+test('counts the bytes of an open TCP connection once', () => {
   const given = new Given();
   const tcp = { ...fromClient, protocol: 'tcp', streamId: 'c' } as const;
   const values = () =>
@@ -303,7 +303,7 @@ test('bytes of a TCP connection are counted while it is open, each once', () => 
   expect(values()).toEqual([2, 2, 165, 25]);
 });
 
-test('bytes that a connection transferred before this agent started are not counted again', () => {
+test('does not count bytes that a connection transferred before the agent started', () => {
   const given = new Given();
   const old = { ...fromClient, protocol: 'tcp', streamId: 'old', startMs: 500 } as const;
   given.take('destination', { ...old, type: 2, sent: 1_000, received: 1_000 });
@@ -312,7 +312,7 @@ test('bytes that a connection transferred before this agent started are not coun
   expect(given.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(0);
 });
 
-test('connections beyond the limit are counted when they end', () => {
+test('counts connections beyond the limit when they end', () => {
   const given = new Given({ maxConnections: 1 });
   const tcp = { ...fromClient, protocol: 'tcp' } as const;
   given.take('destination', { ...tcp, streamId: 'a', type: 1, sent: 0, received: 0 });
@@ -322,7 +322,7 @@ test('connections beyond the limit are counted when they end', () => {
   expect(given.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(2);
 });
 
-test('rules of a Telemetry object turn metrics off, and remove, add and replace labels', () => {
+test('applies Telemetry rules that disable metrics, and remove, add and replace labels', () => {
   const given = new Given();
   const entry = { ...fromClient, values: ['GET', ''] };
   given.take('destination', entry, {
@@ -351,7 +351,7 @@ test('rules of a Telemetry object turn metrics off, and remove, add and replace 
   expect(given.samples('istio_response_bytes_count')[0]![0]).toHaveProperty('response_flags');
 });
 
-test('a log of another name is not counted', () => {
+test('ignores logs with other names', () => {
   for (const name of [
     'http_envoy_accesslog',
     'istio-metrics/x',

@@ -1,4 +1,4 @@
-/** Counts Istio's standard metrics from access log entries. Lives as long as the agent, so counters survive hot restarts of Envoy. */
+/** Counts Istio's standard metrics from access log entries. Counters survive hot restarts of Envoy. */
 import type { PeerClaim, WorkloadLabelValues } from '../../model/standard-metrics/peer-claim.ts';
 import {
   type StandardMetric,
@@ -22,21 +22,21 @@ export interface MeshMetricsOptions {
   readonly now?: () => number;
   /** Milliseconds since 1970. */
   readonly startedAtMs?: number;
-  /** Called when a label set gets no place of its own. */
+  /** Called when a label set is counted in an overflow series. */
   readonly onFolding?: (folding: Folding) => void;
 }
 
-/** The series of entries that have the same fields. */
+/** The series of entries with the same fields. */
 interface Resolved {
   readonly series: ReadonlyMap<StandardMetricId, Series>;
   readonly peer: PeerOutcome | undefined;
-  /** Monotonic milliseconds until which an overflow series is used before a place of its own is looked for again. */
+  /** Monotonic milliseconds until which the overflow series is used without another attempt. */
   readonly untilMs: number;
 }
 
 const overflowRetryMs = 1_000;
 
-/** Combinations of fields whose series are remembered, as a multiple of the label sets. */
+/** Number of cached combinations of fields, as a multiple of the label sets. */
 const resolvedPerSet = 2;
 const maxConnections = 20_000;
 
@@ -82,7 +82,7 @@ export class MeshMetrics {
   /** Counts an entry of a stream with these rules. */
   take(entry: LogEntry, rules: StreamRules): void {
     this.#entries++;
-    // Envoy reports a request several times if an EnvoyFilter configures it; only the end counts.
+    // With an EnvoyFilter, Envoy may log a request several times; only the last entry counts.
     const isPartial = entry.type === logTypes.downstreamStart || entry.type === logTypes.downstreamPeriodic;
     if (entry.protocol === 'http' && isPartial) return;
     const { series, peer } = this.#resolve(entry, rules);
@@ -91,7 +91,11 @@ export class MeshMetrics {
     else this.#takeConnection(entry, series);
   }
 
-  /** Entries that were not counted. @param reason one of a few words */
+  /**
+   * Records entries that were not counted.
+   *
+   * @param reason a fixed label value
+   */
   lost(reason: string, count = 1): void {
     this.#lost.set(reason, (this.#lost.get(reason) ?? 0) + count);
   }
@@ -163,7 +167,7 @@ export class MeshMetrics {
     };
   }
 
-  /** Prometheus' text format, in pieces. */
+  /** Prometheus text format, in chunks. */
   *text(): Generator<string> {
     if (this.#table.evictIdle() > 0) this.#claims.forget();
     yield `# HELP istio_build Always 1: version of a component.\n# TYPE istio_build gauge\nistio_build{component="proxy",tag="${this.#version}"} 1\n`;
@@ -183,7 +187,7 @@ export class MeshMetrics {
   }
 }
 
-/** Everything of an entry that its labels depend on. */
+/** All fields of an entry on which its labels depend. */
 function keyOf(entry: LogEntry): string {
   const { protocol, cluster, route, flags, code, contentType, grpcStatus, peerUri, localUri, claim } = entry;
   const isGrpc = contentType.startsWith('application/grpc');

@@ -1,15 +1,12 @@
-/**
- * Series of metrics with bounded memory and a bounded page: label sets beyond the limit are counted together, sets that
- * nothing used for a while give their place back.
- */
+/** Metric series with bounded memory and page size. Counts label sets beyond the limit together, and removes sets that were unused for some time. */
 import { standardBuckets } from '../../model/standard-metrics/standard-metrics.ts';
 
 export interface TableLimits {
-  /** Label sets of one metric. */
+  /** Maximum label sets per metric. */
   readonly maxLabelSets: number;
-  /** Bytes of all series on a page of metrics; histograms are the cost. */
+  /** Maximum bytes of all series on a metrics page, mostly of histograms. */
   readonly maxPageBytes: number;
-  /** A label set that was unused for so long is removed when its place is needed, or at the next sweep. */
+  /** A label set unused for this long is removed at the next sweep, or when space is needed. */
   readonly idleMs: number;
 }
 
@@ -21,15 +18,15 @@ export const defaultTableLimits: TableLimits = {
 
 /** The samples of one label set of one metric. */
 export interface Series {
-  /** As Prometheus' text format has them, without braces. */
+  /** In Prometheus text format, without braces. */
   readonly labels: string;
-  /** The series counts what has no place of its own. */
+  /** Whether this is the series of label sets beyond the limit. */
   readonly isOverflow: boolean;
   lastUsedMs: number;
   isEvicted: boolean;
-  /** Of a counter its value, of a histogram the number of observations. */
+  /** The value of a counter, or the number of observations of a histogram. */
   value: number;
-  /** Histograms only: observations by bucket, the last one without a bound. */
+  /** Histograms only: observations per bucket; the last one has no upper bound. */
   readonly buckets: Float64Array | undefined;
   sum: number;
 }
@@ -38,7 +35,7 @@ interface Family {
   readonly name: string;
   readonly isHistogram: boolean;
   readonly series: Map<string, Series>;
-  /** Few: their labels have few values. */
+  /** Bounded, because overflow labels have few values. */
   readonly overflow: Map<string, Series>;
   folded: number;
 }
@@ -49,9 +46,9 @@ export interface Folding {
   readonly limit: number;
 }
 
-/** Bytes of a line besides the metric's name and the labels: suffix, braces, `le`, the value. */
+/** Bytes of a line in addition to metric name and labels: suffix, braces, `le`, value. */
 const lineBytes = 40;
-/** Sets that may exist for overflow in a metric; their labels come from a few fixed values. */
+/** Limit of overflow series per metric, whose labels have few values. */
 const maxOverflowSets = 64;
 
 export class MetricTable {
@@ -64,7 +61,7 @@ export class MetricTable {
 
   /**
    * @param now monotonic milliseconds
-   * @param onFolding called whenever a label set gets no place of its own
+   * @param onFolding called for each label set beyond the limit
    */
   constructor(limits: TableLimits, now: () => number, onFolding: (folding: Folding) => void) {
     this.#limits = limits;
@@ -72,7 +69,7 @@ export class MetricTable {
     this.#onFolding = onFolding;
   }
 
-  /** The series of these labels. @param overflowLabels of the series that counts them if there is no place */
+  /** @param overflowLabels labels of the series to use beyond the limit */
   series(
     metric: { name: string; type: 'counter' | 'histogram' },
     labels: string,
@@ -135,7 +132,11 @@ export class MetricTable {
 
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
-  /** Removes label sets that have expired; runs at most once per second. @returns how many */
+  /**
+   * Removes expired label sets, at most once per second.
+   *
+   * @returns the number of removed sets
+   */
   evictIdle(): number {
     const now = this.#now();
     if (now - this.#sweptAtMs < 1_000) return 0;
@@ -178,7 +179,7 @@ export class MetricTable {
     return this.#evicted;
   }
 
-  /** Prometheus' text format, a metric's label set at a time. */
+  /** Prometheus text format, one label set of a metric per item. */
   *text(): Generator<string> {
     for (const family of this.#families.values()) {
       yield `# TYPE ${family.name} ${family.isHistogram ? 'histogram' : 'counter'}\n`;

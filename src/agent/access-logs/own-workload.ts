@@ -1,8 +1,8 @@
-/** How this proxy's workload appears in labels, from the metadata of its node. */
+/** Labels of this proxy's workload, from its node metadata. */
 import type { PeerClaim } from '../../model/standard-metrics/peer-claim.ts';
 import { isObject } from '../../runtime/json-object.ts';
 
-/** Names that a canonical service has, the first that is there (spec/discovery.md). */
+/** Labels that may have the canonical service name, in order of precedence (spec/discovery.md). */
 const canonicalNameLabels = ['service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app'];
 const canonicalRevisionLabels = ['service.istio.io/canonical-revision', 'app.kubernetes.io/version', 'version'];
 

@@ -1,15 +1,15 @@
 /**
- * How much of the agent's time access logs may take: probes, secrets and xDS streams must stay prompt whatever the traffic does.
- * Streams that exceed it wait for the next period.
+ * Limits the CPU time for access logs, so that probes, secrets and xDS streams stay responsive under any traffic. Streams beyond the limit wait for
+ * the next period.
  */
 
 export interface Budget {
-  /** Milliseconds of work in each period. */
+  /** Milliseconds of CPU time per period. */
   readonly workMs: number;
   readonly periodMs: number;
 }
 
-/** Half of a core: some 50,000 requests per second (README.md). */
+/** Half of a core: about 50,000 requests per second (README.md). */
 export const defaultBudget: Budget = { workMs: 250, periodMs: 500 };
 
 export class ReadingBudget {
@@ -26,13 +26,17 @@ export class ReadingBudget {
     this.#now = now;
   }
 
-  /** Calls `tell` when reading begins to wait, and when it continues. @returns ends that */
+  /**
+   * Calls `notify` when reading starts to wait, and when it continues.
+   *
+   * @returns unsubscribes
+   */
   follow(notify: (isCongested: boolean) => void): () => void {
     this.#followers.add(notify);
     return () => this.#followers.delete(notify);
   }
 
-  /** Accounts for work; resolves at once while the period has time left, else when the next one begins. */
+  /** Accounts for CPU time. Resolves immediately within the budget, otherwise when the next period starts. */
   async spend(ms: number): Promise<void> {
     const now = this.#now();
     if (now - this.#beganAtMs >= this.#budget.periodMs) {

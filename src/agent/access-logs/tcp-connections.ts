@@ -1,6 +1,6 @@
 /**
- * What was counted of open TCP connections. Envoy reports the bytes since a connection was opened with each entry, so the
- * difference is counted.
+ * Counts the bytes of open TCP connections. Each entry contains the bytes since the connection was opened, so the difference to the previous entry is
+ * counted.
  */
 import { type LogEntry, logTypes } from './log-entries.ts';
 
@@ -22,8 +22,8 @@ export class TcpConnections {
   readonly #open = new Map<string, Counted>();
 
   /**
-   * @param max connections that are remembered; of others only the end is counted
-   * @param startedAtMs since 1970: what older connections transferred before was another agent's to count
+   * @param max number of tracked connections; others are counted when they end
+   * @param startedAtMs since 1970; the previous agent has counted the earlier bytes of older connections
    */
   constructor(max: number, startedAtMs: number) {
     this.#max = max;

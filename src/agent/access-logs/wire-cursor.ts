@@ -1,16 +1,16 @@
 /**
- * Reads fields of a protobuf message in place. Entries of access logs come by the thousand per second: the generated classes
- * take several times as long (README.md), and most fields of an entry are not needed.
+ * Reads protobuf fields in place. Thousands of access log entries arrive per second: generated classes are several times slower (README.md), and most
+ * fields are not needed.
  */
 import { WireType } from '@bufbuild/protobuf/wire';
 
-/** Bytes that are no protobuf message. */
+/** Invalid protobuf message. */
 export class WireError extends Error {}
 
 export class WireCursor {
   readonly #bytes: Buffer;
   #at: number;
-  /** End of the message that is being read. */
+  /** End of the current message. */
   #end: number;
 
   constructor(bytes: Buffer) {
@@ -28,7 +28,7 @@ export class WireCursor {
     return this.varint();
   }
 
-  /** Precise up to 2^53. */
+  /** Exact up to 2^53. */
   varint(): number {
     let value = 0;
     let scale = 1;
@@ -49,7 +49,7 @@ export class WireCursor {
     return text;
   }
 
-  /** Reads the fields of a message in this one: `read` is called until it is at the end. */
+  /** Reads the fields of a nested message: calls `read` until its end. */
   within(read: (cursor: this) => void): void {
     const outer = this.#end;
     const end = this.#length() + this.#at;
@@ -78,7 +78,7 @@ export class WireCursor {
     }
   }
 
-  /** Of a text or message: it begins where the cursor is afterwards. */
+  /** Length of a string or message, after which its bytes follow. */
   #length(): number {
     const length = this.varint();
     if (length > this.#end - this.#at) throw new WireError('field exceeds its message');

@@ -18,7 +18,7 @@ async function listening(respond: Server): Promise<number> {
   return (respond.address() as AddressInfo).port;
 }
 
-test('the admin client rejects a response of another protocol', async () => {
+test('rejects a response of another protocol', async () => {
   const port = await switchingProtocols();
   expect(await createAdminClient('127.0.0.1', port).state()).toMatchObject({
     responded: false,
@@ -26,7 +26,7 @@ test('the admin client rejects a response of another protocol', async () => {
   });
 });
 
-test('the admin client limits the bytes of an endless response', async () => {
+test('limits the bytes of an endless response', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x');
   let sent = 0;
   const port = await listening(
@@ -45,7 +45,7 @@ test('the admin client limits the bytes of an endless response', async () => {
   expect(sent).toBeLessThan(128 * 1024 * 1024);
 });
 
-test('§4.4: the admin client times out if a response stops half way', async () => {
+test('§4.4: times out if a response is interrupted', async () => {
   const port = await listening(
     createServer((_, response) => response.writeHead(200, { 'content-length': 9 }).write('LIVE')),
   );

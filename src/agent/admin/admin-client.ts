@@ -13,7 +13,6 @@ export interface AdminState {
   readonly live: boolean;
   /** `LIVE`, `INITIALIZING`, …, or why there was no response. */
   readonly detail: string;
-  /** Whether there was a response. */
   readonly responded: boolean;
 }
 
@@ -33,9 +32,9 @@ export interface AdminClient {
   post(path: string): Promise<void>;
   /** Never rejects. */
   state(limitMs?: number): Promise<AdminState>;
-  /** Whether the connection is refused, so no process listens. Never rejects. */
+  /** Whether the connection is refused, so that no process listens. Never rejects. */
   isClosed(limitMs: number): Promise<boolean>;
-  /** Epoch and state of one process, in one response. Rejects without a valid response. */
+  /** Epoch and state of one process. Rejects without a valid response. */
   serverInfo(): Promise<ServerInfo>;
 }
 
@@ -45,13 +44,12 @@ export class AdminTimeoutError extends Error {
 }
 
 const defaultLimitMs = 5_000;
-/** The statistics of a mesh of 100,000 clusters are smaller. Another program at this port may send without end. */
+/** Above the statistics of a mesh with 100,000 clusters. Another program at this port may send an endless response. */
 const maxResponseBytes = 64 * 1024 * 1024;
 
 /** Selects an Envoy by its admin port. */
 export type AdminConnector = (port: number) => AdminClient;
 
-/** Admin interfaces of the Envoys on this host. */
 export const adminsAt =
   (host: string): AdminConnector =>
   (port) =>
@@ -117,7 +115,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
       const { status, body } = await call('GET', '/server_info', defaultLimitMs);
       if (status !== 200) throw new Error(`Envoy admin GET http://${address}/server_info: status ${status}`);
       const info = JSON.parse(body) as { state?: string; command_line_options?: { restart_epoch?: number } };
-      // Proto JSON may omit zero, which is LIVE.
+      // Proto JSON omits zero, which is LIVE.
       return { epoch: info.command_line_options?.restart_epoch ?? 0, state: info.state ?? 'LIVE' };
     },
   };

@@ -1,7 +1,6 @@
 /**
- * Whether the serving Envoy accepts connections for the workload's ports: the readiness check of early Istio releases
- * (spec/agent.md §6.3, row "application"). Each port then had a listener at the proxy's address; today one inbound
- * listener has a filter chain for each port.
+ * Readiness check of early Istio releases: whether the serving Envoy accepts connections for the workload's ports (spec/agent.md §6.3, row
+ * "application"). In those releases each port had a listener; now one inbound listener has a filter chain per port.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import type { AdminClient } from './admin-client.ts';
@@ -18,9 +17,9 @@ const listenersPath = '/listeners?format=json';
 const inboundPath = '/config_dump?resource=dynamic_listeners&name_regex=%5EvirtualInbound%24';
 
 /**
- * One port is enough, as in Istio: a workload may have ports without a service. Never rejects.
+ * One served port suffices, as in Istio, because a workload may have ports without a service. Never rejects.
  *
- * @returns the reason if no port is served; `undefined` if one is
+ * @returns the reason if no port is served
  */
 export async function whyNoApplicationPort(
   admin: Pick<AdminClient, 'get'>,
@@ -55,7 +54,7 @@ async function getJson(admin: Pick<AdminClient, 'get'>, path: string): Promise<u
   }
 }
 
-/** Validates the response, because another program may have the port. */
+/** Validates the response, because another program may use the port. */
 function anyOf(response: unknown, field: string, matches: (item: Record<string, unknown>) => boolean): boolean {
   return isObject(response) && listOf(response[field]).some((item) => isObject(item) && matches(item));
 }

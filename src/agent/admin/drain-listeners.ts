@@ -9,10 +9,10 @@ export interface DrainEnvironment {
 }
 
 /**
- * An Envoy that stops first makes all clients disconnect, by its responses, then gradually stops accepting
- * connections. A sidecar keeps accepting outbound connections of its workload, which may still be finishing.
+ * A stopping Envoy first disconnects its clients through its responses, then gradually closes listeners. A sidecar keeps its outbound listeners,
+ * because its workload may still be finishing.
  *
- * A replaced Envoy closes its listeners first, because the kernel gives open listeners a share of the new connections.
+ * A replaced Envoy closes its listeners first, because the kernel distributes new connections among open listeners.
  */
 export function drainListeners({ adminAt, role }: DrainEnvironment) {
   return fromPromise<void, DrainListenersOrder>(async ({ input }) => {

@@ -22,13 +22,13 @@ async function freePair(): Promise<[number, number]> {
   }
 }
 
-test('a chosen port is outside the ephemeral range and above well-known ports', async () => {
+test('chooses a port outside the ephemeral range and above well-known ports', async () => {
   const chosen = await freeAdminPort(host, 15_000);
   expect(chosen).toBeGreaterThanOrEqual(16_000);
   expect(chosen).toBeLessThan(61_000);
 });
 
-test('a port that is in use, or that belongs to the first base ID, is not chosen', async () => {
+test('does not choose a port that is in use, or belongs to the first base ID', async () => {
   const [first, other] = await freePair();
   const range = { first, end: first + 2 };
   for (let i = 0; i < 10; i++) expect(await freeAdminPort(host, other, range)).toBe(first);

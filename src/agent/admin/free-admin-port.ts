@@ -2,20 +2,20 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** Ports from `first` up to, but not including, `end`. */
+/** Ports from `first` to `end - 1`. */
 export interface PortRange {
   readonly first: number;
   readonly end: number;
 }
 
 const attempts = 100;
-/** Lower ports include those of Istio and of well-known services. */
+/** Lower ports include those of Istio and well-known services. */
 const minSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
 /**
- * @param taken port of the first base ID, avoided even if no Envoy uses it
- * @throws Error if none was found
+ * @param taken port of the first base ID, which is never chosen
+ * @throws Error if no port is free
  */
 export async function freeAdminPort(
   host: string,
@@ -29,9 +29,7 @@ export async function freeAdminPort(
   throw new Error(`no free port for the Envoy admin interface from ${first} to ${end - 1}: set --spareAdminPort`);
 }
 
-/**
- * Outside the ephemeral range: an outgoing connection cannot take the port while it moves from a parent to its child.
- */
+/** Outside the ephemeral range, so that no outgoing connection takes the port while it moves from parent to child. */
 function quietPorts(): PortRange {
   return { first: minSparePort, end: Math.max(minSparePort + 1, firstOutgoingPort()) };
 }

@@ -50,7 +50,7 @@ function probing(
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
   requestProbe: (asItIs?: boolean) => void;
-  /** Requests the reason that Envoy is not live. */
+  /** Returns why Envoy is not live. */
   why: () => Promise<string>;
   events: EventObject[];
 } {
@@ -90,7 +90,7 @@ function probing(
   }
 }
 
-test('a live epoch is reported once', async () => {
+test('reports a live epoch once', async () => {
   const { port } = await adminServer();
   const { next, events } = probing(port, 0);
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
@@ -98,7 +98,7 @@ test('a live epoch is reported once', async () => {
   expect(events).toHaveLength(1);
 });
 
-test('the report bounds since when the epoch may be live, by its start or the last response that was not LIVE', async () => {
+test('bounds the time since which the epoch may be live by its start and the last response that was not LIVE', async () => {
   const { port, admin } = await adminServer();
   const { next } = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
@@ -109,7 +109,7 @@ test('the report bounds since when the epoch may be live, by its start or the la
   expect((await later.next('probe.passed')).unseenMs).toBeLessThan(5_000);
 });
 
-test('a probe that was requested before the process started reports its first result', async () => {
+test('reports the result of a probe that was requested before the process started', async () => {
   const { port, admin } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const { next, events } = probing(port, 0, { asked: true });
@@ -119,7 +119,7 @@ test('a probe that was requested before the process started reports its first re
   expect(events).toHaveLength(2);
 });
 
-test('probes are frequent in the first second of an epoch, and then every 250 ms', async () => {
+test('probes frequently in the first second of an epoch, then every 250 ms', async () => {
   let admin!: Admin;
   const untilProbed15Times = async (): Promise<number> => {
     const server = await adminServer();
@@ -138,7 +138,7 @@ test('probes are frequent in the first second of an epoch, and then every 250 ms
   expect(admin.requests - previousRequests).toBeLessThan((8 * (performance.now() - since)) / 1_000);
 });
 
-test('an admin port without a listener is probed until it responds', async () => {
+test('probes an admin port without a listener until it responds', async () => {
   const port = await freePort();
   const { next, events } = probing(port, 0);
   await sleep(200);
@@ -147,7 +147,7 @@ test('an admin port without a listener is probed until it responds', async () =>
   await next('probe.passed');
 });
 
-test('a response of the parent does not make the child live (F13)', async () => {
+test('does not take a response of the parent for one of the child (F13)', async () => {
   const { admin, port } = await adminServer();
   const { next, why } = probing(port, 1);
   expect(await why()).toBe(`127.0.0.1:${port} is the admin interface of epoch 0`);
@@ -155,7 +155,7 @@ test('a response of the parent does not make the child live (F13)', async () => 
   await next('probe.passed');
 });
 
-test('a child that takes over the admin port between two requests is not live by the parent’s first response', async () => {
+test('does not combine responses of parent and child when the admin port moves between two requests', async () => {
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.state = 'INITIALIZING';
@@ -166,7 +166,7 @@ test('a child that takes over the admin port between two requests is not live by
   await next('probe.passed');
 });
 
-test('an epoch that waits for an unreachable control plane reports that', async () => {
+test('reports that the epoch waits for an unreachable control plane', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
@@ -178,7 +178,7 @@ test.each([
   [{}, 'is connected and has sent no xDS response yet'],
   [{ responses: 1 }, 'is connected and has not sent all resources yet'],
   [{ trouble: 'UNAUTHENTICATED: no' }, 'failed: UNAUTHENTICATED: no'],
-])('an epoch with a reachable control plane reports the progress of its xDS stream: %o', async (activity, how) => {
+])('reports the progress of the xDS stream with a reachable control plane: %o', async (activity, how) => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const discoveryAddress = `127.0.0.1:${port}`;
@@ -186,7 +186,7 @@ test.each([
   expect(await why()).toMatch(new RegExp(`^INITIALIZING: .*control plane ${discoveryAddress} ${how}$`));
 });
 
-test('a live epoch without listeners that it rejected is incomplete, reported once per reason', async () => {
+test('reports a live epoch without rejected listeners as incomplete, once per reason', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
   const { next, events, requestProbe } = probing(port, 0);
@@ -209,7 +209,7 @@ test('a live epoch without listeners that it rejected is incomplete, reported on
   await next('probe.passed');
 });
 
-test('a requested probe that ignores rejected listeners passes', async () => {
+test('passes a requested probe that ignores rejected listeners', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
   const { next, requestProbe } = probing(port, 0);
@@ -218,7 +218,7 @@ test('a requested probe that ignores rejected listeners passes', async () => {
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
 });
 
-test('an epoch whose listeners are not checked is live even if it rejected some', async () => {
+test('reports an epoch as live despite rejected listeners if they are not checked', async () => {
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.refused = ['tls'];
@@ -226,7 +226,7 @@ test('an epoch whose listeners are not checked is live even if it rejected some'
   await next('probe.passed');
 });
 
-test('a requested probe reports at once whether the epoch is live, and reports live only once', async () => {
+test('responds immediately to a requested probe, and reports live once', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const { events, next, requestProbe } = probing(port, 0);
@@ -244,7 +244,7 @@ test('a requested probe reports at once whether the epoch is live, and reports l
   expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
 });
 
-/** An admin interface that accepts requests and does not respond. */
+/** An admin interface that never responds. */
 async function silentAdmin(): Promise<number> {
   const server = createServer(() => {});
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
@@ -255,7 +255,7 @@ async function silentAdmin(): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-test('a busy child is live within its deadline when its mark in shared memory is cleared', async () => {
+test('reports a busy child as live within its deadline when its flag in shared memory is cleared', async () => {
   const port = await silentAdmin();
   const untilReported = async (): Promise<number> => {
     let mark = false;
@@ -277,11 +277,11 @@ test('a busy child is live within its deadline when its mark in shared memory is
 });
 
 test.each([
-  ['that was there before its process', [true, true, false]],
-  ['of a layout that nobody knows', [undefined]],
+  ['that was set before its process started', [true, true, false]],
+  ['of an unknown layout', [undefined]],
   ['that was never set', [false]],
-  ['that is set', [false, true]],
-] as const)('a busy child is not live by a mark %s', async (_, marks) => {
+  ['that is still set', [false, true]],
+] as const)('does not report a busy child as live by a flag %s', async (_, marks) => {
   const left = [...marks];
   const isMarkedInitializing = () => (left.length > 1 ? left.shift() : left[0]);
   const { requestProbe, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });
@@ -290,7 +290,7 @@ test.each([
   expect(events).toEqual([]);
 });
 
-test('an epoch without a parent is not live by a mark, and a response of the admin interface decides', async () => {
+test('reports an epoch without parent as live only by a response of the admin interface', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   let mark = false;

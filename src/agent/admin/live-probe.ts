@@ -1,7 +1,4 @@
-/**
- * Probes the admin interface until this epoch is live, and reports results to the chart, which decides what to log and
- * what follows.
- */
+/** Probes the admin interface until this epoch is live, and reports the results to the chart. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
 import type { ProbeOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
@@ -23,27 +20,23 @@ import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {
   readonly adminAt: AdminConnector;
-  /** `undefined` with a bootstrap of the user. */
+  /** `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
   /** Activity of the agent's xDS proxy. */
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
-  /** Whether the shared memory of a base ID marks an epoch as initializing; `undefined` if unknown. */
+  /** Whether the shared memory of a base ID has the flag of an initializing epoch; `undefined` if unknown. */
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
 }
 
-/**
- * Most epochs become live within this time (spec/envoy-hot-restart.md §1). Frequent probes shorten the time in which a
- * live epoch counts as not live.
- */
+/** Most epochs become live within this time (spec/envoy-hot-restart.md §1), in which frequent probes detect that early. */
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
 /**
- * The agent reads Envoy's shared memory after this time without a response. A requested probe times out after twice
- * this time (restart.machine.ts).
+ * Without a response for this time, the agent reads Envoy's shared memory. A requested probe times out after twice this time (restart.machine.ts).
  */
 const silentMs = 500;
-/** A child with a static configuration has the mark for 40 ms (measured). */
+/** A child with a static configuration has the flag for 40 ms (measured). */
 const markPauseMs = 10;
 
 type Report = ProbePassed | ProbeIncomplete | ProbeFailed | ProbeWaiting;
@@ -53,7 +46,7 @@ export function liveProbe(environment: ProbeEnvironment) {
     const stop = new AbortController();
     const report = (event: Report): void => {
       if (stop.signal.aborted) return;
-      // Report once, although the probe loop and a requested probe may both find the epoch live.
+      // Report once, although the probe loop and a requested probe may both succeed.
       if (event.type === 'probe.passed') stop.abort();
       sendBack(event);
     };
@@ -75,7 +68,7 @@ interface Finding {
   readonly detail: string;
 }
 
-/** The mark in shared memory shows that the epoch is live, while Envoy's main thread is too busy to respond. */
+/** By the flag in shared memory, the epoch is live; Envoy's main thread is too busy to respond. */
 const byMark: Finding = { live: true, responded: false, detail: 'LIVE' };
 
 class Probe {
@@ -87,7 +80,7 @@ class Probe {
   /** Last time at which Envoy was not live, by the host's clock. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
-  /** State of the mark in shared memory; `own` is set by this child. */
+  /** Flag in shared memory; `own` if this child has set it. */
   #mark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
@@ -98,7 +91,7 @@ class Probe {
     this.#report = report;
   }
 
-  /** A previous agent already found the epoch live. */
+  /** The previous agent reported the epoch as live. */
   reportAdopted(): void {
     this.#passed();
   }
@@ -120,7 +113,7 @@ class Probe {
     }
   }
 
-  /** Starts before a new process can have set the mark. */
+  /** Starts before a new process can set the flag. */
   async awaitMark(stopped: AbortSignal): Promise<void> {
     const { epoch, baseId } = this.#input;
     const isMarked = () => (epoch === 0 ? undefined : this.#environment.isMarkedInitializing?.(baseId));
@@ -141,7 +134,7 @@ class Probe {
     else this.#report({ type: 'probe.failed', reason: lacking || detail });
   }
 
-  /** Why Envoy is not live, as far as the agent can find out. */
+  /** Why Envoy is not live, if known. */
   async explain(): Promise<void> {
     const finding = await this.#probe();
     // The next round reports it.
@@ -164,9 +157,8 @@ class Probe {
   }
 
   /**
-   * A child sets the mark when it attaches to the shared memory and clears it when it becomes live
-   * (spec/envoy-hot-restart.md facts 1 and 2). A mark that existed before may be that of another child or of the
-   * parent, so only a mark that was seen to appear counts.
+   * A child sets the flag when it attaches to the shared memory, and clears it when it becomes live (spec/envoy-hot-restart.md facts 1 and 2). Only a
+   * flag that appeared during this probe counts: an earlier one may be of another child or the parent.
    */
   #isLiveByMark(): boolean {
     return this.#mark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;
@@ -177,7 +169,7 @@ class Probe {
     this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
   }
 
-  /** Rejected listeners that Envoy does not have; empty if none are known. */
+  /** Rejected listeners that are missing; empty if unknown. */
   async #lacking(): Promise<string> {
     const refused = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (refused.length === 0) return '';
@@ -187,9 +179,8 @@ class Probe {
 }
 
 /**
- * Status 200 of `/ready` alone proves nothing: it may come from the parent or from another program (spec/agent.md §2.6
- * F13), and the port may move to the child before the next request. Only `/server_info` has the epoch and the state in
- * one response; it is large, so it is requested only if `/ready` succeeds.
+ * Status 200 of `/ready` alone may come from the parent or another program (spec/agent.md §2.6 F13), and the port may move to the child before the
+ * next request. Only `/server_info` contains epoch and state in one response; it is large, so it is requested only after `/ready` succeeds.
  */
 async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<Finding> {
   const state = await admin.state();

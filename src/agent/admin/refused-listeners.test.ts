@@ -11,27 +11,27 @@ import { type AdminResponse, createAdminClient } from './admin-client.ts';
 import { getRejectedListeners } from './refused-listeners.ts';
 
 test.each([
-  ['no JSON', '<html>'],
+  ['invalid JSON', '<html>'],
   ['null', 'null'],
-  ['a list', '[]'],
-  ['no list of configurations', '{"configs": {"length": 3}}'],
-  ['configurations of other kinds', '{"configs": [null, 1, "x", [], {"name": 7, "error_state": {}}]}'],
+  ['a JSON list', '[]'],
+  ['configurations that are not a list', '{"configs": {"length": 3}}'],
+  ['configurations of invalid types', '{"configs": [null, 1, "x", [], {"name": 7, "error_state": {}}]}'],
   [
-    'an error of another kind',
+    'an error of an invalid type',
     '{"configs": [{"name": "x", "error_state": 3}, {"error_state": {"details": "nameless"}}]}',
   ],
   ['an empty dump', '{}'],
-])('a response with %s contains no rejected listener', async (_, body) => {
+])('finds no rejected listener in a response with %s', async (_, body) => {
   expect((await getRejectedListeners({ get: async () => ({ status: 200, body }) })) ?? []).toEqual([]);
 });
 
-test('without a valid response the rejected listeners are unknown', async () => {
+test('returns undefined without a valid response', async () => {
   const unreachable = async (): Promise<AdminResponse> => Promise.reject(new Error('connection refused'));
   expect(await getRejectedListeners({ get: unreachable })).toBeUndefined();
   expect(await getRejectedListeners({ get: async () => ({ status: 403, body: '{}' }) })).toBeUndefined();
 });
 
-test('of thousands of rejected listeners the same thousand are reported each time, a hundred with the reason', async () => {
+test('returns the same thousand of many rejected listeners each time, a hundred with their reason', async () => {
   const names = Array.from({ length: 3_000 }, (_, i) => `l${String(i).padStart(4, '0')}`);
   const configs = (order: readonly string[]): object[] => [
     { name: 'fine', active_state: { last_updated: 'x' } },
@@ -48,7 +48,7 @@ test('of thousands of rejected listeners the same thousand are reported each tim
   expect(await listenersFrom(names.toReversed())).toEqual(reported);
 });
 
-test('a real Envoy is live without a listener that it rejected, and reports it, but not a rejected update', async () => {
+test('returns the rejected listener of a live Envoy, but not a rejected update', async () => {
   const folder = temporaryFolder();
   const [adminPort, port] = [await freePort(), await freePort()];
   const file = join(folder.path, 'lds.json');

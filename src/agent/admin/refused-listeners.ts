@@ -1,16 +1,15 @@
 /**
- * Listeners that Envoy rejected and does not have. `/ready` is LIVE anyway, because a rejected configuration also
- * counts as received (measured with 1.40: `error_state` without `active_state`).
+ * Finds listeners that Envoy rejected and does not have. `/ready` is LIVE nevertheless (measured with 1.40: `error_state` without `active_state`).
  */
 import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import type { AdminClient } from './admin-client.ts';
 
-/** The mask limits the response to a few bytes per listener. */
+/** Limits the response to a few bytes per listener. */
 const fields = ['name', 'error_state.details', 'error_state.last_update_attempt', 'active_state.version_info'];
 const path = `/config_dump?resource=dynamic_listeners&mask=${[...fields, 'active_state.last_updated', 'warming_state.last_updated'].join(',')}`;
 const limitMs = 2_000;
 const maxReasonLength = 300;
-/** Limits of event size for gateways with thousands of listeners. Sorted, so that the selection is stable. */
+/** Limits of the event for gateways with thousands of listeners. Sorted, so that the selection is stable. */
 const maxNames = 1_000;
 const maxReasons = 100;
 
@@ -24,7 +23,7 @@ export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Pro
   }
 }
 
-/** Validates the response, because another program may have the port. */
+/** Validates the response, because another program may use the port. */
 function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
   const configs = fieldOf(dump, 'configs');
   // Proto JSON omits an empty list.

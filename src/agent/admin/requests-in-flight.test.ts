@@ -23,7 +23,7 @@ const listeners = (figures: Readonly<Record<string, number>>): string =>
     Object.fromEntries(Object.entries(figures).map(([at, count]) => [`listener.${at}.downstream_cx_active`, count])),
   );
 
-/** One connection of a probe and two of the agent, which every sample contains. */
+/** A probe connection and two connections of the agent, which each sample contains. */
 const internal = listeners({ '0.0.0.0_15021': 1, admin: 2, 'admin.main_thread': 2, envoy_internal_inner_1: 4 });
 
 const sample = {
@@ -35,13 +35,13 @@ const sample = {
   '10.112.49.68_9043': 1,
 };
 
-describe('S17: active requests', () => {
-  test('open connections without HTTP count', () => {
+describe('S17: active requests of an Envoy', () => {
+  test('include open connections without HTTP', () => {
     expect(requestsInFlight(listeners(sample) + internal, ownPorts)).toBe(19);
   });
 
-  // Istio counts connections, here 19 as well, so a stop would wait for idle clients.
-  test('HTTP connections count only with an active request', () => {
+  // Istio would count 19 connections here, so a stop would wait for idle clients.
+  test('include HTTP connections only with an active request', () => {
     const http = (requests: number): string =>
       lines({
         'http.inbound_0.0.0.0_8443;.downstream_cx_active': 6,
@@ -54,7 +54,7 @@ describe('S17: active requests', () => {
     expect(requestsInFlight(listeners(sample) + http(3) + internal, ownPorts)).toBe(otherListeners + 3);
   });
 
-  test('probes, scrapes, the admin interface and internal listeners do not count', () => {
+  test('exclude probes, scrapes, the admin interface and internal listeners', () => {
     const none = Object.fromEntries(Object.keys(sample).map((at) => [at, 0]));
     expect(requestsInFlight(listeners(none) + internal, ownPorts)).toBe(0);
     const http = lines({
@@ -64,16 +64,16 @@ describe('S17: active requests', () => {
     expect(requestsInFlight(internal + http, ownPorts)).toBe(0);
   });
 
-  test('the share of a thread in a listener’s connections is not counted twice', () => {
+  test('exclude per-thread statistics of listeners', () => {
     const parts = { '0.0.0.0_80': 3, '0.0.0.0_80.worker_0': 1, '0.0.0.0_80.worker_1': 2 };
     expect(requestsInFlight(listeners(parts), ownPorts)).toBe(3);
   });
 
-  test('listeners with IPv6 addresses count', () => {
+  test('include listeners with IPv6 addresses', () => {
     expect(requestsInFlight(listeners({ '[__]_15021': 1, '[__1]_8080': 2 }), ownPorts)).toBe(2);
   });
 
-  test('the count is at least the active requests, although gauges are read at different times', () => {
+  test('are at least the request gauges, although Envoy reads gauges at different times', () => {
     const http = {
       'http.outbound_0.0.0.0_80;.downstream_cx_active': 2,
       'http.outbound_0.0.0.0_80;.downstream_rq_active': 1,
@@ -81,7 +81,7 @@ describe('S17: active requests', () => {
     expect(requestsInFlight(listeners({ '0.0.0.0_80': 1 }) + lines(http), ownPorts)).toBe(1);
   });
 
-  test('the count without any statistics is -1', () => {
+  test('are -1 without any statistics', () => {
     expect(requestsInFlight('', ownPorts)).toBe(-1);
   });
 });
@@ -91,11 +91,11 @@ function count(port: number, ports: readonly number[] = []): Promise<number> {
   return toPromise(createActor(logic, { input: { adminPort: port } }).start());
 }
 
-test('the count fails if no process listens at the admin port', async () => {
+test('are an error if no process listens at the admin port', async () => {
   await expect(count(await freePort())).rejects.toThrow('connection refused');
 });
 
-test('the count fails if the status is not 200', async () => {
+test('are an error if the status is not 200', async () => {
   const server = createServer((_, response) => response.writeHead(500).end());
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -103,7 +103,7 @@ test('the count fails if the status is not 200', async () => {
   await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('status 500');
 });
 
-test('the count times out after 2 s', async () => {
+test('are an error without a response within 2 s', async () => {
   const server = createServer(() => {});
   server.listen(0, '127.0.0.1');
   onTestFinished(() => {
@@ -224,7 +224,7 @@ async function settlesAt(expected: number, counted: () => Promise<number>): Prom
   await expect.poll(counted, { interval: 20 }).toBe(expected);
 }
 
-test('a real Envoy counts requests, TCP connections and WebSockets, but not idle connections and probes', async () => {
+test('of a real Envoy include TCP connections and WebSockets, but no idle connections and probes', async () => {
   const service = await slowService();
   const envoy = await envoyBefore(service.port);
   const counted = (): Promise<number> => count(envoy.admin, [envoy.agentPort]);

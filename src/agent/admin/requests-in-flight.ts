@@ -4,7 +4,7 @@ import type { AdminConnector } from './admin-client.ts';
 
 export interface CountEnvironment {
   readonly adminAt: AdminConnector;
-  /** Ports of Envoy's listeners for probes and scrapes; 0 if one is off. */
+  /** Ports of Envoy's listeners for probes and scrapes; 0 if disabled. */
   readonly ownPorts: readonly number[];
 }
 
@@ -27,8 +27,7 @@ export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
 }
 
 /**
- * Active HTTP requests plus connections without HTTP, because a TCP connection counts as one request. Idle HTTP
- * connections do not count.
+ * Active HTTP requests plus connections without HTTP, which count as one request each.
  *
  * @param stats lines of `name: value`
  * @returns -1 without any statistics
@@ -50,10 +49,7 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
   return requests + Math.max(0, connections - httpConnections);
 }
 
-/**
- * Whether a gauge does not belong to the application: ports of the bootstrap's listeners, shares of single threads,
- * internal listeners.
- */
+/** Whether a gauge is not of the application: bootstrap listeners, single threads, internal listeners. */
 function isOwn(name: string, ownPorts: readonly number[]): boolean {
   if (ownHttpPrefixes.some((prefix) => name.startsWith(`http.${prefix}.`))) return true;
   if (/^listener\.(admin|envoy_internal_.*)\.|\.(worker_\d+|main_thread)\./.test(name)) return true;

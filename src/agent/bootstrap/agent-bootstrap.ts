@@ -1,6 +1,4 @@
-/**
- * Builds an Envoy bootstrap from the agent's options, for `proxy`, which runs it, and for `bootstrap`, which prints it.
- */
+/** Builds an Envoy bootstrap from the agent's options, for `proxy` and `bootstrap`. */
 
 import { provesIdentity } from '../../../machines/agent/settings.ts';
 import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
@@ -18,7 +16,7 @@ import { buildNode, type NodeFacts } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
 export interface BootstrapParameters {
-  /** Admin port of this Envoy. Envoys that run at the same time have different ports. */
+  /** Admin port of this Envoy, different for concurrent Envoys. */
   readonly adminPort: number;
   readonly run: EnvoyRun;
   /** A server on this host provides tokens. */
@@ -27,7 +25,7 @@ export interface BootstrapParameters {
 
 export interface GeneratedBootstrap {
   readonly bootstrap: object;
-  /** Settings that were left out, with the reason. */
+  /** Omitted settings, with the reason. */
   readonly warnings: readonly LogWarning[];
 }
 
@@ -36,8 +34,7 @@ export function agentBootstrap(options: ProxyOptions, order: BootstrapParameters
   const { standardMetrics, config } = options;
   if (standardMetrics === undefined) return generateBootstrap(options, order);
   const generated = generateBootstrap(options, order, accessLogSocketPath(config.configPath));
-  // Envoy rejects listeners that log to a missing cluster, so the node must not announce the service if a template
-  // lacks its cluster.
+  // Envoy rejects listeners that log to a missing cluster, so the node does not announce the service if a template lacks the cluster.
   return hasAccessLogCluster(generated.bootstrap) ? generated : generateBootstrap(options, order);
 }
 
@@ -78,7 +75,7 @@ function generateBootstrap(
   return { bootstrap, warnings };
 }
 
-/** Facts for the node of an Envoy, or of a gRPC program without a proxy. */
+/** Facts for the node of an Envoy, or of a proxyless gRPC program. */
 export function nodeFacts(
   { outlierLogPath, ...options }: ProxyOptions,
   found: Pick<NodeFacts, 'hasCredentialServer' | 'hasSecrets'>,

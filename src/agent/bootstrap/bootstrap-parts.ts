@@ -1,4 +1,4 @@
-/** Parts of Envoy's bootstrap that clusters and listeners share, as v3 API JSON. */
+/** Common parts of bootstrap clusters and listeners, as v3 API JSON. */
 
 type Json = Record<string, unknown>;
 
@@ -6,7 +6,6 @@ export function socketAddress(host: string, port: number): Json {
   return { socket_address: { address: host, port_value: port } };
 }
 
-/** A load assignment with a single endpoint. */
 export function loadAssignment(cluster: string, host: string, port: number): Json {
   return {
     cluster_name: cluster,
@@ -14,7 +13,11 @@ export function loadAssignment(cluster: string, host: string, port: number): Jso
   };
 }
 
-/** Extension options of a cluster that uses HTTP/2. @param http2 fields of `Http2ProtocolOptions` */
+/**
+ * Extension options of an HTTP/2 cluster.
+ *
+ * @param http2 fields of `Http2ProtocolOptions`
+ */
 export function http2OptionsWith(http2: Json): Json {
   return {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
@@ -27,19 +30,17 @@ export function http2OptionsWith(http2: Json): Json {
 /** HTTP/2 with Envoy's defaults. */
 export const http2Options: Json = http2OptionsWith({});
 
-/**
- * A cluster name with the `;` that ends it in statistic names; the tag patterns of proxy and control plane rely on it.
- */
+/** A cluster name with `;`, which ends it in statistic names; the tag patterns of proxy and control plane rely on it. */
 export function statName(cluster: string): string {
   return `${cluster};`;
 }
 
-/** A secret that the agent certainly provides: Envoy waits for it without limit. */
+/** A secret that the agent always provides: Envoy waits for it without limit. */
 export function requiredSecret(name: string): Json {
   return { name, sds_config: { ...secretSource, initial_fetch_timeout: '0s' } };
 }
 
-/** A secret that may never be provided: Envoy waits for 15 s, its default. */
+/** A secret that may be missing: Envoy waits for its default of 15 s. */
 export function optionalSecret(name: string): Json {
   return { name, sds_config: secretSource };
 }

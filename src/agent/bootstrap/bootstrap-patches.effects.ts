@@ -1,4 +1,3 @@
-/** Effects of the chart `bootstrap-patches`. */
 import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
@@ -8,7 +7,7 @@ import type { PrepareEnvironment } from './prepare-epoch.ts';
 
 type BootstrapParts = Pick<PrepareEnvironment, 'source' | 'admin'>;
 
-/** The bootstrap before patches of the control plane. */
+/** The bootstrap without patches of the control plane. */
 export function unpatched({ source, admin }: BootstrapParts): () => object {
   return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
 }

@@ -106,7 +106,7 @@ const sends =
     stream.write(response(bootstrap));
   };
 
-test('the agent requests patches by name with the node of the bootstrap, and merges the response into each bootstrap', async () => {
+test('requests patches by name with the node of the bootstrap, and merges the response into each bootstrap', async () => {
   const { output, requests, merged } = await requestFrom(
     sends({
       admin: { profile_path: '/p' },
@@ -127,13 +127,13 @@ test('the agent requests patches by name with the node of the bootstrap, and mer
   });
 });
 
-test('a response without patches leaves the bootstrap unchanged', async () => {
+test('keeps the bootstrap unchanged after a response without patches', async () => {
   const { output, merged } = await requestFrom(sends({}));
   expect(output).toEqual({ is: 'unpatched' });
   expect(merged).toBe(generated);
 });
 
-test('a response that contains no bootstrap patches nothing', async () => {
+test('keeps the bootstrap unchanged after a response without a bootstrap', async () => {
   const { output, merged, lines } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     stream.write(
@@ -145,7 +145,7 @@ test('a response that contains no bootstrap patches nothing', async () => {
   expect(linesOf(lines, 'patches.unsupported', { reason: 'response contains no bootstrap' })).toHaveLength(1);
 });
 
-test('a complete bootstrap, which other control planes generate, patches nothing', async () => {
+test('keeps the bootstrap unchanged after a response with a complete bootstrap of another control plane', async () => {
   const { output, merged, lines } = await requestFrom(
     sends({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
   );
@@ -156,7 +156,7 @@ test('a complete bootstrap, which other control planes generate, patches nothing
   ).toHaveLength(1);
 });
 
-test('a response that arrives after the timeout of the chart is ignored', async () => {
+test('ignores a response after the timeout of the chart', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const { address, sessions, requests } = await startControlPlane((stream) =>
@@ -202,7 +202,7 @@ test.each<[string, Responder, object]>([
     },
     { isRefusal: false },
   ],
-])('the agent retries if the control plane %s', async (_, respond, expected) => {
+])('retries if the control plane %s', async (_, respond, expected) => {
   const { output, hasTaken, merged, lines } = await requestFrom(respond);
   expect(hasTaken).toBe(true);
   expect(output).toMatchObject({ is: 'unreachable', chance: 0.5, ...expected });
@@ -210,12 +210,12 @@ test.each<[string, Responder, object]>([
   expect(linesOf(lines, 'patches.unavailable')).not.toEqual([]);
 });
 
-test('the agent retries if the control plane is unreachable', async () => {
+test('retries if the control plane is unreachable', async () => {
   const { output, hasTaken } = await outcome('127.0.0.1:1', new BootstrapPatches(), []);
   expect([output.is, hasTaken]).toEqual(['unreachable', false]);
 });
 
-test('patches that cannot be merged end the start with the reason', async () => {
+test('ends the start with the reason if patches cannot be merged', async () => {
   const { output, merged } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     // The first field of this Bootstrap is longer than the message.
@@ -235,7 +235,7 @@ function packed(typeUrl: string, value: Buffer): Buffer {
   return Buffer.concat([Buffer.from([any.length]), any]);
 }
 
-describe('the next agent of the container does not send a request and', () => {
+describe('bootstrap patches of the next agent, without a request,', () => {
   /** Starts an agent and then the next agent of its container, and returns the results of both. */
   async function afterwards(respond: Responder) {
     const folder = temporaryFolder();
@@ -247,18 +247,18 @@ describe('the next agent of the container does not send a request and', () => {
     return { first: first.merged, second: merged, output, requestCount: requests.length };
   }
 
-  test('uses the patches that this agent received', async () => {
+  test('are those of the previous agent', async () => {
     const { first, second, output, requestCount: times } = await afterwards(sends({ stats_flush_interval: '7s' }));
     expect(second).toEqual({ ...generated, stats_flush_interval: '7s' });
     expect({ second, output, times }).toEqual({ second: first, output: { is: 'patched' }, times: 0 });
   });
 
-  test('uses no patches if this agent received none', async () => {
+  test('are absent if the previous agent received none', async () => {
     const { second, requestCount: times } = await afterwards(sends({}));
     expect({ second, times }).toEqual({ second: generated, times: 0 });
   });
 
-  test('rejects saved patches that cannot be merged', async () => {
+  test('are rejected if they cannot be merged', async () => {
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
     const kept = new ToldFiles(folder.path);

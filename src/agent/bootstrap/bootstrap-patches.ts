@@ -24,27 +24,25 @@ import type { UpstreamEnvironment } from '../xds/upstream.ts';
 /** Access to the files that the next agent of this container reads. */
 type KeptFiles = Pick<ToldFiles, 'read' | 'keep' | 'settled'>;
 
-/** Current patches of the bootstrap. */
 export class BootstrapPatches {
   readonly #kept: KeptFiles | undefined;
   #merge: ((bootstrap: object) => object) | undefined;
   #isKnown = false;
 
-  /** @param kept files that the next agent of this container reads; absent if no agent follows */
+  /** @param kept files for the next agent of this container; absent if no agent follows */
   constructor(kept?: KeptFiles) {
     this.#kept = kept;
   }
 
-  /**
-   * Whether a previous agent received the patches, or a response without any. The control plane is then not queried.
-   */
+  /** Whether a previous agent received the patches, or a response without any, so that the control plane is not queried. */
   get isKnown(): boolean {
     return this.#isKnown;
   }
 
   /**
    * Loads the patches of a previous agent, so that all epochs of an Envoy have the same.
-   * @param bootstrap without patches; used to try them
+   *
+   * @param bootstrap without patches, to test them
    * @throws Error if they do not fit
    */
   async begin(bootstrap: () => object): Promise<void> {
@@ -59,7 +57,11 @@ export class BootstrapPatches {
     this.#isKnown = true;
   }
 
-  /** Saves patches before an Envoy runs with them. @param patches empty without patches */
+  /**
+   * Saves patches before an Envoy starts with them.
+   *
+   * @param patches empty without patches
+   */
   async keep(patches: Uint8Array): Promise<void> {
     this.#kept?.keep(keptName, patches);
     await this.#kept?.settled();
@@ -76,7 +78,7 @@ export class BootstrapPatches {
 
 export interface PatchesEnvironment
   extends Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers' | 'random'> {
-  /** The bootstrap without patches: source of the node, and used to try patches. */
+  /** The bootstrap without patches: source of the node, and used to test patches. */
   readonly bootstrap: () => object;
   readonly patches: BootstrapPatches;
   readonly log: Logger;
@@ -84,7 +86,6 @@ export interface PatchesEnvironment
 
 const keptName = 'bootstrap-patches';
 const noPatches = new Uint8Array();
-/** Limit of a response. */
 const maxPatchBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
@@ -114,7 +115,6 @@ export function requestPatches(environment: PatchesEnvironment) {
 
 interface PatchesQuery extends PatchesEnvironment {
   readonly signal: AbortSignal;
-  /** The request was sent. */
   readonly onRequestSent: () => void;
 }
 
@@ -127,7 +127,7 @@ async function requestAndApply(shows: UpstreamCredential, query: PatchesQuery): 
   } catch (error) {
     const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
     const reason = explainInOneLine(error);
-    // The trace has each kind of failure; the log has the reason that the agent waits.
+    // The trace records each failure; the log states the reason why the agent waits.
     if (!signal.aborted) {
       log.warn('patches.unavailable', { reason });
     }
@@ -150,7 +150,7 @@ async function applyResponse(
     return { is: 'unpatched' };
   }
   const { BootstrapPatchMessage } = await import('./merge-patches.ts');
-  // The chart has timed out: patches that arrive now would differ between epochs.
+  // After the chart's timeout, patches would differ between epochs.
   signal.throwIfAborted();
   const patchMessage = new BootstrapPatchMessage(response);
   if (patchMessage.isCompleteBootstrap) {
@@ -163,7 +163,7 @@ async function applyResponse(
     await patches.keep(noPatches);
     return { is: 'unpatched' };
   }
-  // A trial: patches that do not fit end the start and are not retried.
+  // Test first: patches that do not fit end the start without a retry.
   patchMessage.mergedInto(bootstrap());
   patches.setMerge((generated) => patchMessage.mergedInto(generated));
   await patches.keep(response);

@@ -1,4 +1,4 @@
-/** Statistics that Envoy keeps, and how their names are split into tags (spec/agent.md §5.3). Pure. */
+/** Statistics that Envoy keeps, and the tags extracted from their names (spec/agent.md §5.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';
@@ -14,13 +14,13 @@ import type { OptionErrors } from '../../runtime/option-errors.ts';
 export interface StatsFacts {
   readonly config: Pick<ProxyConfig, 'extraStatTags' | 'proxyStatsMatcher'>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Each replaces `{pod_ip}` in a pattern. */
+  /** Values of `{pod_ip}` in patterns. */
   readonly addresses: readonly string[];
   readonly exitOnZeroActiveConnections: boolean;
 }
 
 const listenerAddress = String.raw`((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))`;
-/** A name that ends with `;`, as chartpilot writes it. */
+/** A name ending with `;`, as chartpilot generates it. */
 const chartpilotName = String.raw`((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*))`;
 
 /** Tags of every proxy, in output order. */
@@ -47,9 +47,8 @@ const trailingTags: readonly (readonly [name: string, regex: string])[] = [
 ];
 
 /**
- * Statistics that operators and this agent read; Envoy would otherwise keep thousands of counters. The last ones are
- * for the agent: `control_plane` shows why an Envoy waits, the gauges of active requests show whether a draining Envoy
- * is done.
+ * Statistics that operators and this agent read; by default Envoy would keep thousands of counters. The agent reads `control_plane` to explain why
+ * Envoy waits, and the gauges of active requests to detect that a draining Envoy is idle.
  */
 function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
   return {
@@ -60,7 +59,7 @@ function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof Sta
       'cluster.xds-grpc',
       'wasm',
       'control_plane',
-      // Dropped entries of access logs, which standard metrics lack.
+      // Dropped access log entries, which standard metrics lack.
       'access_logs.grpc_access_log',
     ],
     inclusionSuffixes: [
@@ -101,7 +100,7 @@ export interface StatsChoices {
   readonly inclusion: Readonly<Record<keyof StatsMatcher, readonly string[]>>;
 }
 
-/** Configured statistics and those that the agent requires. Invalid ones are added to `errors` and left out. */
+/** Configured and required statistics. Invalid ones are reported to `errors` and omitted. */
 export function statsChoices(facts: StatsFacts, errors: OptionErrors): StatsChoices {
   const needed = required(facts);
   const list = (field: keyof StatsMatcher): string[] => [...configuredPatterns(facts, field, errors), ...needed[field]];
@@ -128,7 +127,7 @@ function tag([name, regex]: readonly [string, string]): Record<string, string> {
 
 const tagNameForm = 'a tag name of letters, digits and _ . : / -';
 
-/** The name is inserted into a regular expression unescaped. */
+/** The regular expression contains the name unescaped. */
 function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
   const configured: [source: string, name: string][] = [
     ...config.extraStatTags.map((name): [string, string] => ['extraStatTags', name]),
@@ -142,7 +141,7 @@ function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): s
   return [...new Set(names.map(([, name]) => name))];
 }
 
-/** Envoy's limit for a regular expression, applied to names as well. */
+/** Envoy's limit for a regular expression; names have the same limit here. */
 const maxPatternLength = 1024;
 
 function inclusionPatterns({
@@ -160,7 +159,7 @@ function inclusionPatterns({
   ];
 }
 
-/** A non-empty annotation replaces the list of the mesh configuration, list by list, as in Istio. */
+/** A non-empty annotation replaces the corresponding list of the mesh configuration, as in Istio. */
 function configuredPatterns(
   { config, annotations, addresses }: StatsFacts,
   field: keyof StatsMatcher,
@@ -244,7 +243,7 @@ export function statsIntervals(
 ): Record<string, string> {
   const flushMs = interval(annotation.flush, annotations, warnings);
   const evictionMs = interval(annotation.eviction, annotations, warnings);
-  // 5 s is Envoy's default flush interval.
+  // Envoy's default flush interval is 5 s.
   const isMultiple = evictionMs !== undefined && evictionMs % (flushMs ?? 5_000) === 0;
   if (evictionMs !== undefined && !isMultiple) {
     warnings.push(ignored(annotation.eviction, 'must be a multiple of the flush interval', `${evictionMs}ms`));

@@ -13,7 +13,7 @@ function services(config: TelemetryFacts['config'], changes: Partial<TelemetryFa
 }
 
 describe('telemetry services', () => {
-  it('a proxy configuration without services adds no clusters', () => {
+  it('add no clusters if the proxy configuration has none', () => {
     expect(services({})).toEqual({ clusters: [], statsSinks: [] });
     expect(services({ tracing: { sampling: 10 }, envoyAccessLogService: {} })).toEqual({
       clusters: [],
@@ -21,7 +21,7 @@ describe('telemetry services', () => {
     });
   });
 
-  it('metrics and access log services have the clusters that listeners refer to by name', () => {
+  it('of metrics and access logs have the clusters that listeners refer to by name', () => {
     const { clusters, statsSinks } = services({
       envoyAccessLogService: { address: 'logs.test:9000' },
       envoyMetricsServiceAddress: '10.0.0.1:9001',
@@ -33,13 +33,13 @@ describe('telemetry services', () => {
     expect(statsSinks).toHaveLength(1);
   });
 
-  it('Zipkin is configured by its old option as well, and Datadog by the service name of the node', () => {
+  it('include Zipkin by its old option, and Datadog with the service name of the node', () => {
     expect(services({ zipkinAddress: 'zipkin:9411' }).clusters).toMatchObject([{ name: 'zipkin' }]);
     const { tracing } = services({ tracing: { datadog: { address: '$(HOST_IP):8126' } } }, { hostIp: '10.9.9.9' });
     expect(tracing).toMatchObject({ http: { typed_config: { service_name: 'web.shop' } } });
   });
 
-  it('services use TLS with files that the SDS server reads', () => {
+  it('use TLS with files of the SDS server', () => {
     const tlsSettings = {
       mode: 'MUTUAL',
       caCertificates: '/ca',
@@ -64,7 +64,7 @@ describe('telemetry services', () => {
     });
   });
 
-  it('§5.2 a server name that Envoy would reject is an error', () => {
+  it('§5.2 are rejected with a server name that Envoy would reject', () => {
     const withName = (sni: string) => () =>
       services({
         envoyMetricsService: { address: 'a:1', tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca', sni } },
@@ -100,7 +100,7 @@ describe('telemetry services', () => {
       { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'SIMPLE' } } },
       { code: 'FIELD_REQUIRED', path: 'envoyMetricsService.tlsSettings.caCertificates' },
     ],
-  ])('the error for %s names the option', (_description, config, fields) => {
+  ])('are rejected for %s, with the name of the option', (_description, config, fields) => {
     expect(() => services(config)).toThrow(errorWith(fields));
   });
 });

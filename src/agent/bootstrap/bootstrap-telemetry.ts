@@ -1,6 +1,6 @@
 /**
- * Services of the proxy configuration to which Envoy reports access logs, metrics and spans (spec/agent.md §5.2, §5.4).
- * Resources of xDS refer to their clusters by name. Pure.
+ * Services of the proxy configuration to which Envoy reports access logs, metrics and spans (spec/agent.md §5.2, §5.4). xDS resources refer to their
+ * clusters by name.
  */
 import { isIP } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
@@ -30,9 +30,8 @@ export interface TelemetryFacts {
   readonly dnsLookupFamily: string;
   /** Replaces `$(HOST_IP)` in addresses; empty if unknown. */
   readonly hostIp: string;
-  /** An SDS server reads certificate files and sends updates when they change. */
+  /** An SDS server provides certificate files and their updates. */
   readonly hasSecrets: boolean;
-  /** Receives invalid settings. */
   readonly errors: OptionErrors;
 }
 
@@ -73,14 +72,13 @@ const metricsSink: Json = {
 };
 
 interface RemoteService {
-  /** The option that names the service, for error messages. */
+  /** Name of the option, for errors. */
   readonly option: string;
   readonly address: string;
   readonly tls: Json | undefined;
   readonly keepalive: Json | undefined;
 }
 
-/** `undefined` if no address is configured. */
 function serviceOf(option: string, settings: unknown): RemoteService | undefined {
   if (!isObject(settings) || typeof settings.address !== 'string' || settings.address === '') return undefined;
   const { address, tlsSettings, tcpKeepalive } = settings;
@@ -101,7 +99,7 @@ interface Tracer {
   settings(serviceName: string, configured: Json): Json;
 }
 
-/** Tracers that Envoy 1.40 has; it rejects a bootstrap with any other tracer of the API. */
+/** Tracers of Envoy 1.40, which rejects other tracers of the API. */
 const tracers: Readonly<Record<string, Tracer>> = {
   zipkin: {
     name: 'envoy.tracers.zipkin',
@@ -117,7 +115,7 @@ const tracers: Readonly<Record<string, Tracer>> = {
       shared_span_context: false,
     }),
   },
-  // Envoy no longer has a Lightstep extension; Lightstep's collector accepts OpenTelemetry spans.
+  // Envoy has no Lightstep extension any more; Lightstep's collector accepts OpenTelemetry spans.
   lightstep: {
     name: 'envoy.tracers.opentelemetry',
     cluster: 'lightstep',
@@ -156,7 +154,6 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
     const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...configured });
     if (service === undefined) continue;
     const token = configured.accessToken;
-    // The token is sent as a header.
     if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
       errors.config(`${option}.accessToken`, mustBeHidden('printable ASCII characters, it is sent as a header'));
     }
@@ -167,7 +164,7 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
 
 type ClusterNeeds = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
 
-/** Empty if the address is invalid, which is an error. */
+/** Empty if the address is invalid, which is reported. */
 function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFacts): Json[] {
   const { cluster: name, http2 } = needs;
   const address = hostAndPort(service, facts);
@@ -182,7 +179,7 @@ function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFa
       respect_dns_ttl: true,
       // Envoy rejects an address of another family than the lookup family.
       dns_lookup_family: isIP(host) === 6 && facts.dnsLookupFamily === 'V4_ONLY' ? 'AUTO' : facts.dnsLookupFamily,
-      // As in Istio; the other tracers keep Envoy's default.
+      // As in Istio, only for Zipkin.
       ...(name === 'zipkin' && { dns_refresh_rate: '30s' }),
       connect_timeout: '1s',
       lb_policy: 'ROUND_ROBIN',
@@ -210,7 +207,7 @@ function hostAndPort(
   return parsed;
 }
 
-/** Keepalive settings of at least 1; Envoy's defaults apply to the others. */
+/** Keepalive settings, if at least 1. */
 function keepalive({ probes, time, interval }: Json): Json {
   const seconds = (value: unknown): number =>
     typeof value === 'string' ? Math.floor((durationMsOf(value) ?? 0) / 1000) : typeof value === 'number' ? value : 0;
@@ -221,7 +218,7 @@ function keepalive({ probes, time, interval }: Json): Json {
   };
 }
 
-/** Certificate files for mutual authentication. Files of the node metadata win. */
+/** Certificate files for mutual TLS. Those of the node metadata take precedence. */
 interface TlsFiles {
   readonly roots: string | undefined;
   readonly certificate: string | undefined;
@@ -281,7 +278,7 @@ function missingFiles(mode: unknown, { roots, certificate, key }: TlsFiles): str
   ];
 }
 
-/** From the SDS server, which sends updates. */
+/** Provided and updated by the SDS server. */
 function ownCertificate(mode: unknown, { certificate = '', key = '' }: TlsFiles): Json {
   if (mode === 'ISTIO_MUTUAL') return { tls_certificate_sds_secret_configs: [requiredSecret('default')] };
   if (mode !== 'MUTUAL') return {};

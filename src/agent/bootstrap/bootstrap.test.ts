@@ -79,7 +79,7 @@ interface Shape {
 const built = (changes?: Partial<BootstrapFacts>, config?: Partial<ProxyConfig>): Shape =>
   build(facts(changes, config)) as unknown as Shape;
 
-describe('Envoy accepts the bootstrap', () => {
+describe('generated bootstrap', () => {
   test.each([
     ['plaintext, state of the world', {}, {}],
     ['delta, no listeners of its own', { delta: true, envoyStatusPort: 0, envoyPrometheusPort: 0 }, {}],
@@ -109,22 +109,25 @@ describe('Envoy accepts the bootstrap', () => {
       { addresses: ['2001:db8::1'], local: localAddresses(['2001:db8::1']) },
       { discoveryAddress: '[::1]:15010' },
     ],
-  ] as [string, Partial<BootstrapFacts>, Partial<ProxyConfig>][])('%s', async (_, changes, config) => {
-    using folder = temporaryFolder();
-    const rootFile = join(folder.path, 'root.pem');
-    writeFileSync(rootFile, createAuthority().certificate);
-    const bootstrap = JSON.stringify(build(facts(changes, config))).replaceAll('<root>', rootFile);
-    const file = join(folder.path, 'bootstrap.json');
-    writeFileSync(file, bootstrap);
-    const { exitCode, all } = await execa(envoyBinary(), validationArguments(testFlags, file), {
-      reject: false,
-      all: true,
-    });
-    expect(`${exitCode} ${all}`).toBe(`0 configuration '${file}' OK`);
-  });
+  ] as [string, Partial<BootstrapFacts>, Partial<ProxyConfig>][])(
+    'is accepted by Envoy: %s',
+    async (_, changes, config) => {
+      using folder = temporaryFolder();
+      const rootFile = join(folder.path, 'root.pem');
+      writeFileSync(rootFile, createAuthority().certificate);
+      const bootstrap = JSON.stringify(build(facts(changes, config))).replaceAll('<root>', rootFile);
+      const file = join(folder.path, 'bootstrap.json');
+      writeFileSync(file, bootstrap);
+      const { exitCode, all } = await execa(envoyBinary(), validationArguments(testFlags, file), {
+        reject: false,
+        all: true,
+      });
+      expect(`${exitCode} ${all}`).toBe(`0 configuration '${file}' OK`);
+    },
+  );
 });
 
-test('listeners and the clusters behind them exist only for configured ports', () => {
+test('has listeners and their clusters only for configured ports', () => {
   const ports = (shape: Shape): number[] =>
     shape.static_resources.listeners.map((listener) => listener.address.socket_address.port_value);
   const names = (shape: Shape): string[] => shape.static_resources.clusters.map(({ name }) => name);
@@ -135,11 +138,11 @@ test('listeners and the clusters behind them exist only for configured ports', (
   expect(names(none)).toEqual(['sds-grpc', 'xds-grpc']);
 });
 
-test('without a status server the bootstrap has no readiness listener', () => {
+test('has no readiness listener without a status server', () => {
   expect(built({}, { statusPort: 0 }).static_resources.clusters.map(({ name }) => name)).not.toContain('agent');
 });
 
-test('Envoy receives its configuration from the agent’s socket, and its header identifies the Envoy', () => {
+test("connects Envoy to the agent's xDS socket, with a header that identifies the Envoy", () => {
   const shape = built({}, { discoveryAddress: 'istiod:15012' });
   const controlPlane = shape.static_resources.clusters.at(-1);
   expect(controlPlane).toMatchObject({ type: 'STATIC' });
@@ -150,18 +153,18 @@ test('Envoy receives its configuration from the agent’s socket, and its header
   ]);
 });
 
-test('--delta selects incremental xDS', () => {
+test('uses incremental xDS with --delta', () => {
   expect(built().dynamic_resources.ads_config.api_type).toBe('GRPC');
   expect(built({ delta: true }).dynamic_resources.ads_config.api_type).toBe('DELTA_GRPC');
 });
 
-test('the inclusion list always has the statistics that draining and readiness require', () => {
+test('always includes the statistics that draining and readiness require', () => {
   const { patterns } = built({ exitOnZeroActiveConnections: true }).stats_config.stats_matcher.inclusion_list;
   for (const suffix of ['downstream_rq_active', 'downstream_cx_active']) expect(patterns).toContainEqual({ suffix });
   expect(patterns).toContainEqual({ prefix: 'control_plane' });
 });
 
-test('an annotation replaces the inclusion list of the mesh and keeps the required statistics', () => {
+test("replaces the mesh's inclusion list by that of an annotation, and keeps the required statistics", () => {
   const annotations = { 'sidecar.istio.io/statsInclusionPrefixes': 'mine, yours' };
   const config = { proxyStatsMatcher: { inclusionPrefixes: ['mesh'], inclusionRegexps: ['x{pod_ip}'] } };
   const { patterns } = built({ annotations, addresses: ['a', 'b'] }, config).stats_config.stats_matcher.inclusion_list;
@@ -173,23 +176,23 @@ test('an annotation replaces the inclusion list of the mesh and keeps the requir
   expect(patterns).toContainEqual({ safe_regex: { regex: 'xb' } });
 });
 
-test('duplicate extra tags appear once', () => {
+test('contains duplicate extra tags once', () => {
   const annotations = { 'sidecar.istio.io/extraStatTags': 'a,b' };
   const tags = built({ annotations }, { extraStatTags: ['a'] }).stats_config.stats_tags.map((tag) => tag.tag_name);
   expect(tags.filter((name) => name === 'a')).toHaveLength(1);
   expect(tags).toContain('b');
 });
 
-test('an empty runtime value removes a default flag', () => {
+test('omits a default runtime flag that is set to an empty value', () => {
   const { layers } = built({}, { runtimeValues: { 're2.max_program_size.error_level': '', x: '1' } }).layered_runtime;
   expect(layers[0]!.static_layer).toMatchObject({ x: '1' });
   expect(layers[0]!.static_layer).not.toHaveProperty(['re2.max_program_size.error_level']);
 });
 
-test('all places of the admin port agree, also for the port of an Envoy with the spare base ID', () => {
+test('has the same admin port in all places, also for the spare base ID', () => {
   const bootstrap = build(facts({}, { proxyAdminPort: 15_005 }));
   const places = JSON.stringify(bootstrap).match(/15005/g);
-  // The admin interface, the cluster of its statistics, and the node metadata.
+  // Admin interface, statistics cluster, and node metadata.
   expect(places).toHaveLength(3);
   expect(JSON.stringify(bootstrap)).not.toContain('15000');
 });

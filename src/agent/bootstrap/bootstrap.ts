@@ -1,4 +1,4 @@
-/** Builds Envoy's bootstrap (spec/agent.md §5.2) as v3 API JSON. Pure. */
+/** Builds Envoy's bootstrap (spec/agent.md §5.2) as v3 API JSON. */
 
 import { notAllowed } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
@@ -25,24 +25,24 @@ export interface BootstrapFacts {
   readonly addresses: readonly string[];
   readonly local: LocalAddresses;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Incremental xDS. */
+  /** Use incremental xDS. */
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
   /** Path of the SDS socket, of the agent or of another server. */
   readonly secretSocket: string;
-  /** A server provides certificates at {@link secretSocket}. */
+  /** Whether a server provides certificates at {@link secretSocket}. */
   readonly hasSecrets: boolean;
-  /** The proxy uses IPv4 and IPv6 addresses. */
+  /** The proxy has IPv4 and IPv6 addresses. */
   readonly dualStack: boolean;
   /** Path of the socket of the agent's xDS proxy. */
   readonly xdsSocket: string;
-  /** Socket of the agent's access log service; absent without one. */
+  /** Socket of the agent's access log service, if it has one. */
   readonly accessLogSocket?: string;
   readonly xdsHeaders: Readonly<Record<string, string>>;
-  /** Ports of Envoy's own listeners; 0 disables one. */
+  /** Ports of Envoy's own listeners; 0 if disabled. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
-  /** Ports of the same listeners for clients with a mesh certificate; 0 disables one. */
+  /** Ports of the same listeners with mutual TLS; 0 if disabled. */
   readonly envoySecureMetricsPort: number;
   readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
@@ -51,7 +51,7 @@ export interface BootstrapFacts {
   readonly exitOnZeroActiveConnections: boolean;
 }
 
-/** Invalid settings, and settings that were left out. */
+/** Invalid and omitted settings. */
 export interface BootstrapFindings {
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
@@ -63,11 +63,11 @@ const v3 = 'V3';
 const controlPlaneCluster = 'xds-grpc';
 const adminCluster = 'prometheus_stats';
 const agentCluster = 'agent';
-/** Name that resources of the control plane refer to (src/networking/messages/config-source-message.ts). */
+/** Resources of the control plane refer to this name (src/networking/messages/config-source-message.ts). */
 const secretCluster = 'sds-grpc';
 const noLimit = 2_147_483_647;
 
-/** Invalid settings are added to `errors`; the result is then unusable. */
+/** Reports invalid settings to `errors`; the result is then unusable. */
 export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: BootstrapFindings): Json {
   const { config, local, outlierLogPath, node } = facts;
   checkSecureListeners(facts, errors);
@@ -116,7 +116,7 @@ export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: Boot
   };
 }
 
-/** A TypedStruct, so that an Envoy without this extension type still parses the file. */
+/** As a TypedStruct, an Envoy without this extension type can still parse the file. */
 const internalListener: Json = {
   name: 'envoy.bootstrap.internal_listener',
   typed_config: {
@@ -129,22 +129,19 @@ const internalListener: Json = {
 const connectionLimitFlag = 'overload.global_downstream_max_connections';
 
 /**
- * Istio's flags that Envoy 1.40 still has. `envoy.reloadable_features.no_extension_lookup_by_name` was removed; Envoy
- * prints a stack trace at each start with it.
+ * Istio's flags that exist in Envoy 1.40. With the removed flag `envoy.reloadable_features.no_extension_lookup_by_name`, Envoy prints a stack trace
+ * at each start.
  */
 const defaultRuntimeFlags: Readonly<Record<string, string>> = {
   'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': 'true',
   'envoy.reloadable_features.http_reject_path_with_fragment': 'false',
   'envoy.reloadable_features.fixed_heap_use_allocated': 'true',
-  // Istio names Envoy's issue 45212 as the reason.
+  // Istio's reason is Envoy's issue 45212.
   'envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update': 'false',
   're2.max_program_size.error_level': '32768',
 };
 
-/**
- * The mesh configuration adds flags; an empty value removes one. Envoy requires JSON booleans and accepts numbers as
- * strings.
- */
+/** The mesh configuration adds flags; an empty value removes one. Envoy requires JSON booleans, but accepts numbers as strings. */
 function runtimeFlags(config: ProxyConfig): Json {
   const flags = Object.entries({ ...defaultRuntimeFlags, ...config.runtimeValues });
   return Object.fromEntries(
@@ -183,7 +180,7 @@ function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { m
 }
 
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
-  // Envoy waits for the first response without limit; after a timeout it would be live without listeners.
+  // Wait for the first response without limit; after a timeout, Envoy would be live without listeners.
   const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };
   return {
     lds_config: fromStream,
@@ -196,8 +193,8 @@ function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
         {
           envoy_grpc: {
             cluster_name: controlPlaneCluster,
-            // The agent is always reachable and holds a stream until the control plane is connected. It spreads
-            // connections of many proxies over time and backs off after failures.
+            // The agent is always reachable and keeps a stream until the control plane is connected. It spreads connections of many proxies over time, and backs
+            // off after failures.
             retry_policy: { retry_back_off: { base_interval: '0.1s', max_interval: '1s' } },
           },
           initial_metadata: Object.entries(xdsHeaders).map(([key, value]) => ({ key, value })),
@@ -223,7 +220,7 @@ export function lookupFamily({ local, dualStack }: Pick<BootstrapFacts, 'local' 
   return local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY';
 }
 
-/** The socket of the agent, which connects to the control plane. Each stream has its own connection. */
+/** The agent's xDS socket. Each stream has its own connection. */
 function controlPlane({ connectTimeoutMs, xdsSocket }: BootstrapFacts): Json {
   const limits = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
   return {
@@ -244,8 +241,8 @@ function secretServer(socket: string): Json {
 }
 
 /**
- * Bytes that Envoy buffers per stream while the agent does not read; it then drops entries. Without this limit it
- * buffers many megabytes (measured with 1.40).
+ * Envoy buffers this much per stream while the agent does not read, and then drops entries. Without a limit it buffers many megabytes (measured with
+ * 1.40).
  */
 const accessLogBufferBytes = 1024 * 1024;
 
@@ -259,7 +256,7 @@ function accessLogServer(socket: string): Json {
   };
 }
 
-/** A gRPC server at a Unix socket of this host. */
+/** A gRPC server on a Unix socket. */
 function socketCluster(name: string, path: string, connectTimeout: string): Json {
   return {
     name,
@@ -303,7 +300,7 @@ function listeners(facts: BootstrapFacts, compressor: Json | undefined): Json[] 
   return forwarded.flatMap((one) => (one === false || one.port === 0 ? [] : [forwardingListener(facts, one)]));
 }
 
-/** Envoy would wait for a missing certificate without limit, and the merged metrics come from the status port. */
+/** Envoy would wait for a missing certificate without limit, and the merged metrics require the status port. */
 function checkSecureListeners(
   { envoySecureMetricsPort, envoySecureMergedMetricsPort, hasSecrets, config }: BootstrapFacts,
   errors: OptionErrors,
@@ -333,13 +330,12 @@ interface Forwarding {
   readonly statPrefix: string;
   readonly prefix: string;
   readonly cluster: string;
-  /** Only for clients with a mesh certificate. */
+  /** Requires a mesh certificate of the client. */
   readonly secure?: boolean;
-  /** HTTP filter for responses. */
   readonly compressor?: Json | undefined;
 }
 
-/** Readiness through Envoy also proves that Envoy forwards requests; it requires the agent's status server. */
+/** The readiness listener forwards to the agent's status server, which also proves that Envoy forwards requests. */
 function hasStatusListener({ config, envoyStatusPort }: BootstrapFacts): boolean {
   return envoyStatusPort !== 0 && config.statusPort !== 0;
 }
@@ -380,7 +376,7 @@ function forwardingListener(
   };
 }
 
-/** Mutual TLS with mesh certificates. Envoy does not wait for them: it serves without metrics until it has them. */
+/** Mutual TLS with mesh certificates. Envoy serves without metrics until it has them. */
 const meshTls: Json = {
   name: 'envoy.transport_sockets.tls',
   typed_config: {

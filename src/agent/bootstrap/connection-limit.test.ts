@@ -9,7 +9,7 @@ import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';
 const limit = 2;
 const maxCloseMs = 90_000;
 
-test('Envoy closes connections beyond connectionSettings.globalDownstreamConnectionLimit, other than those of probes', async () => {
+test('closes connections beyond connectionSettings.globalDownstreamConnectionLimit, except those of probes', async () => {
   const [port, statusPort, prometheusPort] = [await freePort(), await freePort(), await freePort()];
   const { bootstrap, warnings } = madeBootstrap({
     env: {
@@ -33,12 +33,12 @@ test('Envoy closes connections beyond connectionSettings.globalDownstreamConnect
   expect(await envoy.admin('/stats?filter=downstream_global_cx_overflow')).toMatch(
     new RegExp(`listener.127.0.0.1_${port}.downstream_global_cx_overflow: 1`),
   );
-  // No agent listens behind this listener, but Envoy itself responds.
+  // No agent runs behind this listener, so Envoy itself responds.
   expect((await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`)).status).toBe(503);
   for (const socket of accepted) expect(socket.closed).toBe(false);
 });
 
-test('warns of connectionSettings that have no effect', () => {
+test('warns about connectionSettings without effect', () => {
   const { options } = madeBootstrap({
     env: { PROXY_CONFIG: 'connectionSettings: {profile: EDGE, httpIdleTimeout: 600s}' },
   });

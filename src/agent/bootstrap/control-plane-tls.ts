@@ -14,7 +14,8 @@ export interface ControlPlaneTls {
 }
 
 /**
- * The settings at startup; each connection evaluates them again. `undefined` for plaintext.
+ * The settings at startup, evaluated again for each connection. `undefined` for plaintext.
+ *
  * @throws ChartpilotError CONFIG_INVALID if TLS is required and the root file does not exist
  */
 export function controlPlaneTls(

@@ -1,6 +1,6 @@
 /**
- * Validates the command line and the bootstrap of the first Envoy as soon as both are known, in parallel with the rest
- * of the startup: a validating Envoy takes a tenth of a second.
+ * Validates the command line and bootstrap of the first Envoy as soon as they are known, in parallel with the startup, because validation takes 0.1
+ * s.
  */
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -20,21 +20,20 @@ export const firstRun: EnvoyRun = { epoch: 0, baseId: 0 };
 export class FirstValidation implements PriorValidation {
   readonly #environment: PrepareEnvironment;
   readonly #stopped = new AbortController();
-  /** Whether Envoy accepted it; rejects if Envoy rejects its flags or a file of the user. */
+  /** Resolves whether Envoy accepted the input; rejects if Envoy rejects its flags or a file of the user. */
   readonly #isTaken: Promise<boolean>;
   #isOpen = true;
 
   constructor(environment: PrepareEnvironment) {
     this.#environment = environment;
     this.#isTaken = this.#validateOnce();
-    // Callers that await the result receive the rejection; this handler prevents an unhandled rejection, which would
-    // end the process.
+    // Prevents an unhandled rejection before a caller awaits the result.
     this.#isTaken.catch(() => {});
   }
 
   /**
-   * Whether Envoy accepted the input of this run. Valid for the first run and only once, because files may change
-   * before the next one.
+   * Whether Envoy accepted the input of this run. Valid once and only for the first run, because files may change before the next one.
+   *
    * @throws ChartpilotError FLAG_INVALID, BOOTSTRAP_INVALID
    */
   async isAcceptedFor({ epoch, adminPort, binary }: Parameters<PriorValidation['isAcceptedFor']>[0]): Promise<boolean> {
@@ -57,15 +56,14 @@ export class FirstValidation implements PriorValidation {
     const { binaries, flags, userFiles } = this.#environment;
     const binary = binaries.pathOf(firstBinary);
     if (await this.#validate(binary)) return true;
-    // Find out whether flags or the user's files are invalid, because these fail at every attempt. Other causes may be
-    // temporary.
+    // Check for invalid flags and user files, which fail at each attempt. Other causes may be temporary.
     if (this.#stopped.signal.aborted) return false;
     await requireFlags(binary, flags);
     if (userFiles?.bootstrap || userFiles?.override) await this.#requireUserFiles(userFiles, binary);
     return false;
   }
 
-  /** `false` also if Envoy could not be run; the regular validation then reports the cause. */
+  /** `false` if Envoy could not run; the regular validation then reports the cause. */
   async #validate(binary: string): Promise<boolean> {
     const { guard, flags, scratch, source } = this.#environment;
     try {
@@ -74,7 +72,7 @@ export class FirstValidation implements PriorValidation {
           'customConfigFile' in source || `${text}${flags.configOverride}`.includes('/dev/std');
         const words = ['--mode', 'validate', ...envoyArguments(flags, { configFile, ...firstRun })];
         const { signal } = this.#stopped;
-        // A named pipe costs a process.
+        // Creating a named pipe starts a process.
         const options = { signal, ...(namesStandardError && { scratch }) };
         return (await validateWithEnvoy({ binary, guard }, words, options)).is === 'taken';
       });
@@ -90,7 +88,7 @@ export class FirstValidation implements PriorValidation {
     const attempt = this.#withConfigFile((configFile) =>
       requireUserFiles(files, ({ withOverride }) => {
         const words = validationArguments(withOverride ? flags : { ...flags, configOverride: '' }, configFile);
-        // Without the guard, so that its failure is not attributed to the files.
+        // Without the guard, so that its failures are not attributed to the files.
         return validateWithEnvoy({ binary, guard: [] }, words, { signal, scratch });
       }),
     );
@@ -99,10 +97,7 @@ export class FirstValidation implements PriorValidation {
     });
   }
 
-  /**
-   * @param use receives the file that the first Envoy reads, and its text if it is generated; a generated file is
-   * removed afterwards
-   */
+  /** @param use receives the config file of the first Envoy and, if it is generated, its text; a generated file is removed afterwards */
   async #withConfigFile<T>(use: (configFile: string, text: string) => Promise<T>): Promise<T> {
     const { configPath, source, admin } = this.#environment;
     if ('customConfigFile' in source) return use(resolve(source.customConfigFile), '');

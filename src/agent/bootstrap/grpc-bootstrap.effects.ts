@@ -1,4 +1,3 @@
-/** Effects of the chart `grpc-bootstrap`: writes the file. */
 import { dirname } from 'node:path';
 import { fromPromise } from 'xstate';
 import { grpcBootstrapMachine, type WriteOutcome } from '../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
@@ -16,7 +15,7 @@ export interface GrpcBootstrapEnvironment {
   readonly log: Logger;
 }
 
-/** Programs of other users of the pod read the file; it contains no secrets. */
+/** Programs of other users of the pod read the file, which contains no secrets. */
 const fileMode = 0o644;
 const folderMode = 0o700;
 

@@ -1,4 +1,4 @@
-/** The bootstrap file of gRPC programs without a proxy (gRFC A27, A29, A36; spec/proxyless.md §4). Pure. */
+/** The bootstrap file of proxyless gRPC programs (gRFC A27, A29, A36; spec/proxyless.md §4). */
 import { join, resolve } from 'node:path';
 import { provesIdentity } from '../../../machines/agent/settings.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -12,10 +12,10 @@ import { buildNode } from './node-metadata.ts';
 const providerName = 'default';
 /** Istio's interval. */
 const maxRefreshSeconds = 900;
-/** Refreshes between a renewal and the expiry of the previous certificate, so that gRPC reads the new one in time. */
+/** Number of refreshes between a renewal and the expiry of the previous certificate. */
 const refreshesBeforeExpiry = 4;
 
-/** Path of the file: GRPC_XDS_BOOTSTRAP, which gRPC reads as well, or a file in `configPath`. */
+/** Path of the file: GRPC_XDS_BOOTSTRAP, which gRPC reads too, or a file in `configPath`. */
 export function grpcBootstrapPath({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): string {
   return resolve(env.GRPC_XDS_BOOTSTRAP || join(config.configPath, 'grpc-bootstrap.json'));
 }
@@ -23,7 +23,7 @@ export function grpcBootstrapPath({ env, config }: Pick<ProxyOptions, 'env' | 'c
 /**
  * Builds the content of the file.
  *
- * @returns the bootstrap, and environment settings that were left out because they are invalid
+ * @returns the bootstrap, and invalid environment settings that were omitted
  */
 export function grpcBootstrap(
   options: ProxyOptions,
@@ -55,12 +55,12 @@ export function grpcBootstrap(
   return { bootstrap, warnings };
 }
 
-/** The agent's socket, or the control plane's address with a bootstrap of the user. */
+/** The agent's socket, or the control plane's address with a custom bootstrap. */
 function serverUri({ config }: ProxyOptions): string {
   return config.customConfigFile ? config.discoveryAddress : `unix://${resolve(xdsSocketPath(config.configPath))}`;
 }
 
-/** Absolute paths, because programs have other working directories. `undefined` without certificates. */
+/** Absolute paths, because programs may have other working directories. `undefined` without certificates. */
 function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined {
   const { outputDirectory, mounted, settings } = identity;
   const inOutput = (name: string): string => resolve(outputDirectory, name);
@@ -72,7 +72,7 @@ function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined 
   return { certificate: resolve(certificate), key: resolve(key), roots: resolve(roots) };
 }
 
-/** Integer from 1 to 900. A certificate is renewed when the share `grace.ratio` of its lifetime is left. */
+/** From 1 to 900. A certificate is renewed when the fraction `grace.ratio` of its lifetime is left. */
 function refreshSeconds({ identity: { lifetimeSeconds, settings } }: ProxyOptions): number {
   if (settings.source !== 'authority') return maxRefreshSeconds;
   const seconds = Math.floor(

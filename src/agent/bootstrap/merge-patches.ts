@@ -1,6 +1,5 @@
 /**
- * Messages of the patch request and its response. A separate file, because it loads the descriptors of Envoy's whole
- * API, which few agents need.
+ * Messages of the patch request and response. In a separate file, because it loads the descriptors of Envoy's complete API, which few agents need.
  */
 import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
@@ -10,7 +9,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 
 const bootstrapMessage = 'envoy.config.bootstrap.v3.Bootstrap';
 
-/** @throws ChartpilotError CONFIG_INVALID if it is not a node */
+/** @throws ChartpilotError CONFIG_INVALID for an invalid node */
 export function nodeBytes(node: object): Uint8Array {
   const decoded = decodeLenient('envoy.config.core.v3.Node', node as JsonValue, { keepsTypes: false });
   if (E.isLeft(decoded)) throw new ChartpilotError('CONFIG_INVALID', `node of the bootstrap: ${decoded.left}`);
@@ -25,7 +24,7 @@ export class BootstrapPatchMessage {
     this.#patches = fromBinary(envoyApi().getMessage(bootstrapMessage)!, bytes) as Message & JsonObject;
   }
 
-  /** A complete bootstrap, with a node: the response of a control plane that does not support patches. */
+  /** Whether the message has a node: a complete bootstrap, of a control plane without support for patches. */
   get isCompleteBootstrap(): boolean {
     return this.#patches.node !== undefined;
   }
@@ -36,7 +35,7 @@ export class BootstrapPatchMessage {
   }
 
   /**
-   * @returns a patched copy, with the field names of the API
+   * @returns a patched copy with the field names of the API
    * @throws ChartpilotError CONFIG_INVALID if the patches do not fit
    */
   mergedInto(bootstrap: object): object {

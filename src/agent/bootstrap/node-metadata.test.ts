@@ -29,8 +29,8 @@ function facts(changes: Partial<NodeFacts> = {}): NodeFacts {
 
 const metadataOf = (changes: Partial<NodeFacts>): Record<string, unknown> => buildNode(facts(changes)).node.metadata;
 
-describe('node', () => {
-  test('a workload name or namespace that is not a string is ignored, because Envoy would reject the cluster name', () => {
+describe('Envoy node', () => {
+  test('ignores a workload name or namespace that is not a string, because Envoy would reject the cluster name', () => {
     const env = { ISTIO_METAJSON_A: '{"WORKLOAD_NAME": 5, "NAMESPACE": {"a": 1}}' };
     const { node } = buildNode(facts({ env }));
     expect(node.cluster).toBe('istio-proxy');
@@ -39,27 +39,27 @@ describe('node', () => {
     expect(buildNode(facts({ env, config })).node.cluster).toBe('istio-proxy');
   });
 
-  test('the node ID consists of role, first address, workload and domain', () => {
+  test('has an ID of role, first address, workload and domain', () => {
     expect(buildNode(facts()).node.id).toBe('sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local');
   });
 
-  test('INSTANCE_IPS joins the addresses without duplicates', () => {
+  test('joins the addresses in INSTANCE_IPS without duplicates', () => {
     expect(metadataOf({}).INSTANCE_IPS).toBe('10.1.2.3,10.1.2.4');
   });
 
-  test('the node reports the version of the agent and whether the agent serves certificates', () => {
+  test("reports the agent's version and whether the agent serves certificates", () => {
     expect(metadataOf({})).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'false' });
     expect(metadataOf({ hasSecrets: true })).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'true' });
   });
 
-  test('ISTIO_META_ variables override the version and WORKLOAD_CERTIFICATES', () => {
+  test('reports the version and WORKLOAD_CERTIFICATES of ISTIO_META_ variables if set', () => {
     const env = { ISTIO_META_ISTIO_VERSION: '1.30.0' };
     expect(metadataOf({ env })).toMatchObject({ ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'false' });
     const overridden = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };
     expect(metadataOf({ env: overridden })).toMatchObject({ WORKLOAD_CERTIFICATES: 'true' });
   });
 
-  test('the environment overrides the mesh metadata, and a value may contain an equals sign', () => {
+  test('has metadata of the environment, which overrides the mesh, with values that may contain an equals sign', () => {
     const config = { ...defaultProxyConfig, proxyMetadata: { ISTIO_META_A: 'mesh', ISTIO_META_B: 'mesh', OTHER: 'x' } };
     const metadata = metadataOf({ config, env: { ISTIO_META_A: 'a=b', UNRELATED: '1' } });
     expect(metadata).toMatchObject({ A: 'a=b', B: 'mesh' });
@@ -67,7 +67,7 @@ describe('node', () => {
     expect(metadata).not.toHaveProperty('UNRELATED');
   });
 
-  test('JSON variables are merged regardless of their names, and an invalid one is left out with a warning', () => {
+  test('merges JSON variables in any order, and omits an invalid one with a warning', () => {
     const { node, warnings } = buildNode(
       facts({ env: { ISTIO_METAJSON_ANY: '{"X":{"y":1}}', ISTIO_METAJSON_BAD: '{', ISTIO_METAJSON_LIST: '[1]' } }),
     );
@@ -77,7 +77,7 @@ describe('node', () => {
     expect(warnings[0]).toMatchObject({ event: 'option.ignored', setting: 'ISTIO_METAJSON_BAD' });
   });
 
-  test('pod labels override labels of the environment, and the template hash is left out', () => {
+  test('has pod labels, which override labels of the environment, without the template hash', () => {
     const metadata = metadataOf({
       env: { ISTIO_METAJSON_LABELS: '{"app":"env","tier":"front"}' },
       podLabels: { app: 'web', 'pod-template-hash': '123' },
@@ -86,7 +86,7 @@ describe('node', () => {
     expect(metadata.LABELS).toEqual({ app: 'web', tier: 'front' });
   });
 
-  test('keys that the control plane knows come before other keys', () => {
+  test('lists keys that the control plane knows before other keys', () => {
     const keys = Object.keys(metadataOf({ env: { ISTIO_META_ZEBRA: '1', POD_NAMESPACE: 'shop' } }));
     expect(keys.indexOf('NAMESPACE')).toBeLessThan(keys.indexOf('ZEBRA'));
     expect(keys[0]).toBe('PROXY_CONFIG');
@@ -102,7 +102,7 @@ describe('node', () => {
     ['workload name', { env: { POD_NAMESPACE: 'shop', ISTIO_META_WORKLOAD_NAME: 'web' } }, 'web.shop'],
     ['namespace only', { env: { POD_NAMESPACE: 'shop' } }, 'istio-proxy.shop'],
     ['nothing known', {}, 'istio-proxy'],
-  ] as [string, Partial<NodeFacts>, string][])('the service cluster by %s', (_, changes, expected) => {
+  ] as [string, Partial<NodeFacts>, string][])('has the service cluster determined by %s', (_, changes, expected) => {
     expect(buildNode(facts(changes)).node.cluster).toBe(expected);
   });
 
@@ -110,18 +110,18 @@ describe('node', () => {
     ['a/b/c', { region: 'a', zone: 'b', sub_zone: 'c' }],
     ['a.b', { region: 'a', zone: 'b' }],
     ['a.b/c.d', { region: 'a.b', zone: 'c.d' }],
-  ])('locality label %s', (label, expected) => {
+  ])('parses the locality label %s', (label, expected) => {
     expect(buildNode(facts({ podLabels: { 'istio-locality': label } })).node.locality).toEqual(expected);
   });
 });
 
-describe('files of the downward API', () => {
-  test('values are unquoted by the rules of Go', () => {
+describe('downward API files', () => {
+  test('are unquoted by the rules of Go', () => {
     const content = 'app="web"\nnote="a \\"b\\"\\n\\u00e9 \\xc3\\xa9"\nnothing\n';
     expect(parseDownwardFile(content, 'labels')).toEqual({ app: 'web', note: 'a "b"\né é' });
   });
 
-  test('the error for a value without quotes has file and line', () => {
+  test('are rejected with file and line if a value has no quotes', () => {
     expect(() => parseDownwardFile('a="b"\napp=web', 'labels')).toThrow(
       codedError('FILE_UNREADABLE', { path: 'labels', line: 2 }),
     );

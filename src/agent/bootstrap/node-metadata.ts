@@ -1,4 +1,4 @@
-/** Builds Envoy's node, which identifies this proxy to the control plane (spec/agent.md §5.1). Pure. */
+/** Builds Envoy's node, which identifies this proxy to the control plane (spec/agent.md §5.1). */
 
 import { isOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
@@ -14,18 +14,18 @@ export interface NodeFacts {
   readonly addresses: readonly string[];
   readonly config: ProxyConfig;
   readonly env: NodeJS.ProcessEnv;
-  /** Pod labels, from the files of the downward API. */
+  /** Pod labels of the downward API. */
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
-  /** 0 if there is no such listener. */
+  /** 0 without such a listener. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
   readonly outlierLogPath?: string;
-  /** Required SAN of the control plane's certificate; absent without TLS. */
+  /** Required SAN of the control plane's certificate; absent for plaintext. */
   readonly controlPlaneName?: string;
   /** An SDS server provides certificates. */
   readonly hasSecrets: boolean;
-  /** Socket of the agent's access log service; absent without one. */
+  /** Socket of the agent's access log service, if it has one. */
   readonly accessLogSocket?: string;
   /** Version of chartpilot. */
   readonly agentVersion: string;
@@ -46,10 +46,10 @@ export interface EnvoyNode {
   readonly locality?: Readonly<Record<string, string>>;
 }
 
-/** The node, and environment settings that were left out because they are invalid. */
+/** The node, and invalid environment settings that were omitted. */
 export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWarning[] } {
   const { labels, warnings, ...collected } = collectFromEnvironment(facts);
-  // Keys that the control plane decodes as maps must be maps.
+  // The control plane decodes these keys as maps.
   const values = Object.fromEntries(
     Object.entries(collected.values).filter(([key, value]) => !maps.has(key) || asObject(value) !== undefined),
   );
@@ -58,21 +58,20 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
   const annotations = { ...asObject(values.ANNOTATIONS), ...facts.podAnnotations };
   const { interceptionMode, meshId } = facts.config;
   const typed: Record<string, unknown> = {
-    // As with every JSON variable. Keys that the control plane interprets are not set by labels.
+    // As for every JSON variable. Labels do not set keys that the control plane interprets.
     ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedMetadataKeys.includes(key))),
-    // Lower precedence than the pod's own environment (`values`).
+    // Overridden by the pod's environment (`values`).
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
-    // The control plane reports it per proxy (pilot_xds, /debug/syncz) and matches it with proxyVersion of
-    // EnvoyFilters.
+    // The control plane reports it (pilot_xds, /debug/syncz), and matches it with proxyVersion of EnvoyFilters.
     ISTIO_VERSION: facts.agentVersion,
-    // The control plane infers from ISTIO_VERSION that the agent serves certificates. Without this key Envoy would wait
-    // for them without limit if it does not.
+    // By ISTIO_VERSION, the control plane infers that the agent serves certificates. If it does not and this key is missing, Envoy waits for them without
+    // limit.
     WORKLOAD_CERTIFICATES: String(facts.hasSecrets),
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
-    // The agent fetches Wasm modules; the control plane sends their URLs only to such proxies.
+    // The control plane sends URLs of Wasm modules only to proxies whose agent fetches them.
     WASM_FETCH: 'true',
-    // The bootstrap has the cluster of the agent's access log service, to which listeners may send logs.
+    // Listeners may send logs to the agent's access log service.
     ...(facts.accessLogSocket !== undefined && { STANDARD_METRICS: 'true' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
@@ -103,7 +102,6 @@ const maps: ReadonlySet<string> = new Set([
   'PROXY_CONFIG',
 ]);
 
-/** The node ID. */
 export function nodeIdOf({
   role,
   addresses,
@@ -225,19 +223,19 @@ function serviceCluster(
   return withNamespace(labels.app || (workload ?? 'istio-proxy'));
 }
 
-/** An empty value counts as unset: Envoy does not start without a cluster name. */
+/** Empty means unset: Envoy does not start without a cluster name. */
 function textOrNone(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Separated by `/`, or by dots in a label, whose values cannot contain `/`. */
+/** Separated by `/`, or by dots in a label value, which cannot contain `/`. */
 function localityOf(label: string | undefined): Record<string, string> | undefined {
   if (label === undefined || label === '') return undefined;
   const [region, zone, subZone] = label.split(label.includes('/') ? '/' : '.');
   return { ...(region && { region }), ...(zone && { zone }), ...(subZone && { sub_zone: subZone }) };
 }
 
-/** Locality from cloud metadata. A GCP zone is its region and a letter. */
+/** Locality from cloud metadata. A GCP zone is a region with a suffix letter. */
 function platformLocality(platform: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
   const { gcp_location: google, aws_region, aws_availability_zone, azure_location, azure_zone } = platform;
   const [region, zone] =

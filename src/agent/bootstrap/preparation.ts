@@ -37,7 +37,7 @@ export function buildPrepareEnvironment(
     flags: envoyFlags(options),
     userFiles: userFilesOf(options),
     configPath: config.configPath,
-    // A bootstrap of the user may have no control plane.
+    // A custom bootstrap may have no control plane.
     discoveryAddress: 'bootstrap' in source ? config.discoveryAddress : undefined,
     certificates: options.watch.directories,
   };
@@ -47,7 +47,7 @@ export function adminOf({ addresses, config }: ProxyOptions): PrepareEnvironment
   return { host: localAddresses(addresses).localhost, port: config.proxyAdminPort };
 }
 
-/** Candidates for temporary files. If the run directory is not writable, another one may be. */
+/** Candidates for temporary files, in case the run directory is not writable. */
 export function scratchFolders(runDir: string, { configPath }: ProxyOptions['config']): ScratchParent[] {
   return [
     { path: resolve(runDir), flag: '--runDir' },
@@ -76,9 +76,7 @@ export function envoyFlags(options: ProxyOptions): EnvoyFlags {
   };
 }
 
-/**
- * Builds the bootstrap once, so that invalid settings end the start. Later ones differ only in admin port and epoch.
- */
+/** Builds the bootstrap once, so that invalid settings end the start. Later ones differ only in admin port and epoch. */
 function bootstrapSource(
   options: ProxyOptions,
   { hasCredentialServer, patches, log }: { hasCredentialServer: boolean; patches: BootstrapPatches; log: Logger },

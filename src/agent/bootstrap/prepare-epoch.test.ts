@@ -61,7 +61,7 @@ async function fileOf(...parameters: Parameters<typeof prepare>): Promise<string
   return 'configFile' in prepared ? prepared.configFile : '';
 }
 
-test('each epoch has its own bootstrap file in a directory that only this user can read', async () => {
+test('writes a bootstrap file per epoch in a directory that only this user can read', async () => {
   const configPath = join(folder(), 'proxy');
   const source = { bootstrap: () => ({ node: { id: 'x' } }) };
   const configFile = await fileOf({ configPath, source }, { epoch: 0, validate: false });
@@ -71,7 +71,7 @@ test('each epoch has its own bootstrap file in a directory that only this user c
   expect(existsSync(`${configFile}.new`)).toBe(false);
 });
 
-test('epochs of the spare base ID have their own files and admin port', async () => {
+test('uses other files and another admin port for epochs of the spare base ID', async () => {
   const configPath = folder();
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const written = async (epoch: number, adminPort: number): Promise<[string, unknown]> => {
@@ -83,7 +83,7 @@ test('epochs of the spare base ID have their own files and admin port', async ()
   expect(await written(1, 15_005)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
 });
 
-test('an epoch of the spare base ID reports the free admin port that was chosen if none was configured', async () => {
+test('reports the free admin port that was chosen for the spare base ID if none is configured', async () => {
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const prepared = await prepare({ source }, { epoch: 0, adminPort: 0, validate: false });
   const { configFile, adminPort } = prepared as { configFile: string; adminPort: number };
@@ -92,7 +92,7 @@ test('an epoch of the spare base ID reports the free admin port that was chosen 
   expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ adminPort });
 });
 
-test('a bootstrap that names /dev/stdout and /dev/stderr passes the validation by Envoy', async () => {
+test('validates a bootstrap that names /dev/stdout and /dev/stderr', async () => {
   const access_log = ['/dev/stdout', '/dev/stderr'].map((path) => ({
     name: 'envoy.access_loggers.file',
     typed_config: { '@type': 'type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog', path },
@@ -102,7 +102,7 @@ test('a bootstrap that names /dev/stdout and /dev/stderr passes the validation b
   await expect(prepare({ source }, { epoch: 0, validate: true })).resolves.toBeDefined();
 });
 
-test('the error for a bootstrap that Envoy rejects has file and reason, and the file is kept', async () => {
+test('reports file and reason of a bootstrap that Envoy rejects, and keeps the file', async () => {
   const configPath = folder();
   const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
   const file = join(configPath, 'envoy-rev3.json');
@@ -112,20 +112,20 @@ test('the error for a bootstrap that Envoy rejects has file and reason, and the 
   expect(existsSync(file)).toBe(true);
 });
 
-test('a bootstrap file of the user is used unchanged', async () => {
+test('uses a custom bootstrap file unchanged', async () => {
   const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
   const prepared = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
   expect(prepared).toEqual({ configFile: customConfigFile, adminPort: 15_000 });
 });
 
-test('the error for an unwritable directory names the directory', async () => {
+test('reports the name of an unwritable directory', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
     unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory [FILE_UNWRITABLE] → Set --configPath to a writable directory.`,
   });
 });
 
-test('the error for a full disk names the file, and no partial bootstrap remains', async () => {
+test('reports the file name on a full disk, and leaves no partial bootstrap', async () => {
   const configPath = folder();
   await using handle = await open('/dev/null');
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28 });
@@ -137,7 +137,7 @@ test('the error for a full disk names the file, and no partial bootstrap remains
   expect(readdirSync(configPath)).toEqual([]);
 });
 
-test('a removed directory is created again', async () => {
+test('creates a removed directory again', async () => {
   const configPath = join(folder(), 'a', 'proxy');
   await prepare({ configPath }, { epoch: 0, validate: false });
   rmSync(dirname(configPath), { recursive: true });
@@ -145,7 +145,7 @@ test('a removed directory is created again', async () => {
   expect(existsSync(configFile)).toBe(true);
 });
 
-test('an Envoy that cannot validate its bootstrap is not reported as a rejection', async () => {
+test('does not report an Envoy that cannot validate as a rejection', async () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(await prepare({ scratch }, { epoch: 0, validate: true })).toEqual({
     unwritable:
@@ -158,7 +158,7 @@ test('an Envoy that cannot validate its bootstrap is not reported as a rejection
   );
 });
 
-test('the control plane is probed for every epoch if the request specifies a limit, and is unreachable without a response within it', async () => {
+test('probes the control plane for each epoch if requested, and reports it as unreachable without a connection within the limit', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const unasked = await prepare({ discoveryAddress }, { epoch: 1, validate: false, controlPlaneLimitMs: null });
   expect(unasked).toHaveProperty('configFile');
@@ -167,14 +167,14 @@ test('the control plane is probed for every epoch if the request specifies a lim
   });
 });
 
-test('a server that accepts connections is reachable', async () => {
+test('reports a control plane that accepts connections as reachable', async () => {
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void server.close());
   expect(await whyUnreachable(`127.0.0.1:${(server.address() as { port: number }).port}`)).toBeUndefined();
 });
 
-test('a child does not start if the certificates changed since their validation', async () => {
+test('does not start a child whose certificates changed since their validation', async () => {
   const directory = folder();
   const file = join(directory, 'ca.crt');
   const authority = createAuthority();
@@ -192,6 +192,6 @@ test('a child does not start if the certificates changed since their validation'
   expect(await prepare({ certificates: [directory] }, child)).toEqual({
     outdated: expect.stringContaining('not validated yet, or rejected by Envoy'),
   });
-  // No Envoy is serving, so any certificates are acceptable.
+  // Without a serving Envoy, any certificates are acceptable.
   await expect(prepare({ certificates: [directory] }, { epoch: 0, validate: false })).resolves.toBeDefined();
 });

@@ -26,23 +26,22 @@ export interface PrepareEnvironment {
   readonly configPath: string;
   /** Folders for the named pipe to a validating Envoy. */
   readonly scratch: readonly ScratchParent[];
-  /** Address of the admin interfaces. `port` is that of all Envoys with the first base ID. */
+  /** Address of the admin interfaces; `port` is for the first base ID. */
   readonly admin: { readonly host: string; readonly port: number };
-  /** Builds the bootstrap, or names a file of the user. */
+  /** Builds the bootstrap, or names a custom file. */
   readonly source:
     | { readonly bootstrap: (adminPort: number, run: EnvoyRun) => object }
     | { readonly customConfigFile: string };
-  /** Files of the user that the bootstrap or the command line contains. */
+  /** Files of the user in the bootstrap or the command line. */
   readonly userFiles?: UserFiles;
-  /** Probed if a request specifies it; `undefined` with a bootstrap of the user. */
+  /** Probed if requested; `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
   /** Watched certificate directories. */
   readonly certificates: readonly string[];
-  /** Queue for reading the certificate files. */
   readonly turns: FileTurns;
 }
 
-/** Result of a validation before the request to prepare an epoch. */
+/** Result of a validation before the epoch is prepared. */
 export interface PriorValidation {
   /** Whether Envoy accepted the input of this run; `false` if it must be validated now. */
   isAcceptedFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;
@@ -50,7 +49,7 @@ export interface PriorValidation {
 
 export function prepareEpoch(environment: PrepareEnvironment, earlier?: PriorValidation) {
   return fromPromise<PreparedEpoch, PrepareOrder>(async ({ input, signal }) => {
-    // The epoch was adopted: its Envoy is running.
+    // The adopted Envoy is already running.
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
@@ -70,8 +69,8 @@ export function prepareEpoch(environment: PrepareEnvironment, earlier?: PriorVal
 }
 
 /**
- * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new one. Not
- * checked if the agent could not read the files at startup.
+ * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new one. Not checked if they could not be read
+ * at startup.
  */
 async function whyOutdated(
   environment: PrepareEnvironment,
@@ -93,7 +92,7 @@ async function writeBootstrap(
 ): Promise<{ configFile: string; adminPort: number; node?: string }> {
   if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile), adminPort: requestedPort };
   const adminPort = requestedPort === 0 ? await freeAdminPort(admin.host, admin.port) : requestedPort;
-  // Two epochs may have the same number, one per base ID.
+  // Epochs of both base IDs may have the same number.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${adminPort === admin.port ? '' : 'b'}.json`));
   const generated = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
   try {

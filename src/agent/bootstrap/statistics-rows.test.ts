@@ -1,16 +1,16 @@
-/** One test per row of spec/agent.md §5.3: statistics of a bootstrap. */
+/** One test per row of spec/agent.md §5.3: statistics of the bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { madeBootstrap, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
 
-describe('§5.3 statistics', () => {
+describe('§5.3 statistics of the bootstrap', () => {
   const tags = (sources: Sources = {}): { tag_name: string; regex: string }[] =>
     bootstrapOf(sources).stats_config.stats_tags;
   const patterns = (sources: Sources = {}) => bootstrapOf(sources).stats_config.stats_matcher.inclusion_list.patterns;
 
-  test('§5.3, §5.2 stats_config has the tags in a fixed order', () => {
+  test('§5.3, §5.2 have tags in a fixed order in stats_config', () => {
     expect(tags().map(({ tag_name }) => tag_name)).toEqual([
       ...[
         'cluster_name',
@@ -46,11 +46,11 @@ describe('§5.3 statistics', () => {
     ['authz_enforce_result', String.raw`rbac(\.(allowed|denied))`],
     ['authz_dry_run_action', String.raw`(\.istio_dry_run_(allow|deny)_)`],
     ['authz_dry_run_result', String.raw`(\.shadow_(allowed|denied))`],
-  ])('§5.3 tag %s', (name, regex) => {
+  ])('§5.3 have the tag %s', (name, regex) => {
     expect(tags()).toContainEqual({ tag_name: name, regex });
   });
 
-  test('§5.3 extra tags of the mesh precede those of the annotation, without duplicates', () => {
+  test('§5.3 have extra tags of the mesh before those of the annotation, without duplicates', () => {
     const sources = annotated({ 'sidecar.istio.io/extraStatTags': 'b, c' });
     const extra = tags({ ...sources, env: { PROXY_CONFIG: 'extraStatTags: [a, b]' } }).slice(9, 12);
     expect(extra).toEqual(
@@ -58,11 +58,11 @@ describe('§5.3 statistics', () => {
     );
   });
 
-  test('§5.3 the inclusion list has a fixed order', () => {
+  test('§5.3 have an inclusion list in a fixed order', () => {
     expect(patterns()).toEqual([
       { prefix: 'reporter=' },
       ...['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm'].map((prefix) => ({ prefix })),
-      // For the agent: why an Envoy waits, and how many access log entries it dropped.
+      // For the agent: explains why Envoy waits, and shows dropped access log entries.
       { prefix: 'control_plane' },
       { prefix: 'access_logs.grpc_access_log' },
       ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'].map((suffix) => ({ suffix })),
@@ -72,7 +72,7 @@ describe('§5.3 statistics', () => {
     ]);
   });
 
-  test('§5.3 EXIT_ON_ZERO_ACTIVE_CONNECTIONS includes downstream_cx_active', () => {
+  test('§5.3 include downstream_cx_active with EXIT_ON_ZERO_ACTIVE_CONNECTIONS', () => {
     expect(patterns({ env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' } })).toContainEqual({
       suffix: 'downstream_cx_active',
     });
@@ -83,7 +83,7 @@ describe('§5.3 statistics', () => {
     ['Suffixes', (text: string) => ({ suffix: text })],
     ['Regexps', (text: string) => ({ safe_regex: { regex: text } })],
   ])(
-    '§5.3 the annotation statsInclusion%s replaces the list of the mesh, and {pod_ip} expands to each address',
+    "§5.3 use the annotation statsInclusion%s instead of the mesh's list, with {pod_ip} expanded to each address",
     (list, pattern) => {
       const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
       expect(patterns({ env })).toContainEqual(pattern('mesh'));
@@ -96,7 +96,7 @@ describe('§5.3 statistics', () => {
     },
   );
 
-  test('§5.2 annotations set flush and eviction intervals and histogram buckets', () => {
+  test('§5.2 have intervals for flush and eviction and histogram buckets of annotations', () => {
     const bootstrap = bootstrapOf(
       annotated({
         'sidecar.istio.io/statsFlushInterval': '2s',
@@ -108,7 +108,7 @@ describe('§5.3 statistics', () => {
     expect(bootstrap.stats_config.histogram_bucket_settings).toEqual([{ match: { prefix: 'istio' }, buckets: [1, 5] }]);
   });
 
-  test('§5.2 an eviction interval that is not a multiple of the flush interval is left out with a warning', () => {
+  test('§5.2 omit an eviction interval that is not a multiple of the flush interval, with a warning', () => {
     const { bootstrap, warnings } = madeBootstrap(annotated({ 'sidecar.istio.io/statsEvictionInterval': '7s' }));
     expect(bootstrap).not.toHaveProperty('stats_eviction_interval');
     expect(warnings).toEqual([
@@ -124,7 +124,7 @@ describe('§5.3 statistics', () => {
     ['statsEvictionInterval', 'soon', /must be a duration from 1ms to 5m/],
     ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
     ['statsHistogramBuckets', '{', /must be a JSON object/],
-  ])('§5.2 %s that Envoy would reject (%s) is left out with a warning', (name, value, why) => {
+  ])('§5.2 omit %s that Envoy would reject (%s), with a warning', (name, value, why) => {
     const { bootstrap, warnings } = madeBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
     expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
     const setting = `annotation sidecar.istio.io/${name}`;
@@ -133,7 +133,7 @@ describe('§5.3 statistics', () => {
 
   test.each<[string, Sources, ErrorFields]>([
     [
-      'an expression',
+      'an invalid expression',
       annotated({ 'sidecar.istio.io/statsInclusionRegexps': '(' }),
       { code: 'FIELD_FORMAT_INVALID', path: 'annotation sidecar.istio.io/statsInclusionRegexps', got: '"("' },
     ],
@@ -143,11 +143,11 @@ describe('§5.3 statistics', () => {
       { code: 'FIELD_EMPTY', path: 'proxyStatsMatcher.inclusionPrefixes' },
     ],
     [
-      'a tag',
+      'an invalid tag name',
       { env: { PROXY_CONFIG: 'extraStatTags: ["a("]' } },
       { code: 'FIELD_FORMAT_INVALID', path: 'extraStatTags', got: '"a("' },
     ],
-  ])('§5.3 the error for statistics that Envoy would reject names the source: %s', (_, sources, fields) => {
+  ])('§5.3 are rejected with their source if Envoy would reject %s', (_, sources, fields) => {
     expect(() => bootstrapOf(sources)).toThrow(errorWith(fields));
   });
 });

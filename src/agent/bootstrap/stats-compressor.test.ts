@@ -16,14 +16,14 @@ test.each([
   ['brotli', 'br'],
   ['zstd', 'zstd'],
 ])(
-  'Envoy compresses its metrics with %s if the annotation statsCompression selects it',
+  "compresses Envoy's metrics with %s if the annotation statsCompression selects it",
   async (compression, encoding) => {
     const port = await freePort();
     const { node, static_resources } = annotated(compression, port).bootstrap;
     const envoy = await startEnvoyWith({ node, static_resources });
     onTestFinished(envoy.stop);
     await eventually('Envoy is live', async () => expect((await envoy.admin('/ready')).trim()).toBe('LIVE'));
-    // The admin port differs here, so Envoy responds with an error, which is compressed as well.
+    // The admin port differs here, so the response is an error, which is compressed too.
     const { headers, body } = await fetch(`http://127.0.0.1:${port}/stats/prometheus`, {
       headers: { 'accept-encoding': encoding },
     });
@@ -32,7 +32,7 @@ test.each([
   },
 );
 
-test('an unknown compression is a warning, and metrics are not compressed', () => {
+test('warns about an unknown compression, and does not compress metrics', () => {
   const { bootstrap, warnings } = annotated('lz4');
   expect(JSON.stringify(bootstrap.static_resources)).not.toContain('compressor');
   expect(warnings).toEqual([

@@ -1,4 +1,4 @@
-/** Compression of the metrics that Envoy serves. Pure. */
+/** Compression of Envoy's metrics. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 type Json = Record<string, unknown>;
@@ -11,7 +11,7 @@ const libraries: ReadonlyMap<string, string> = new Map([
   ['zstd', 'envoy.extensions.compression.zstd.compressor.v3.Zstd'],
 ]);
 
-/** @returns the HTTP filter for the annotation; `undefined` if it is not set, or unknown, which is a warning */
+/** @returns the HTTP filter; `undefined` if the annotation is not set, or unknown, which is a warning */
 export function statsCompressor(
   annotations: Readonly<Record<string, string>>,
   { warnings }: { readonly warnings: LogWarning[] },

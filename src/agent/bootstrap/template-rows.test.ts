@@ -1,13 +1,13 @@
-/** One test per row of spec/agent.md §4.2: templates of a bootstrap. */
+/** One test per row of spec/agent.md §4.2: bootstrap templates. */
 import { describe, expect, test } from 'vitest';
 import { bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 
-describe('§4.2 templates', () => {
+describe('§4.2 bootstrap template', () => {
   const render = (template: string, name = 't.json') =>
     bootstrapOf({ env: { ISTIO_BOOTSTRAP: `<folder>/${name}` }, files: { [name]: template } });
 
-  test('§4.2 a template renders the values of the bootstrap as JSON or YAML', () => {
+  test('§4.2 renders the values of the bootstrap as JSON or YAML', () => {
     const json =
       '{"node": {"id": "{{ .nodeID }}", "cluster": {{ .cluster | toJSON }}, "metadata": {{ .meta_json_str }}}, "p": {{ .config.ProxyAdminPort }}}';
     expect(render(json)).toMatchObject({
@@ -18,7 +18,7 @@ describe('§4.2 templates', () => {
       p: 15020,
       h: '127.0.0.1',
     });
-    // Without the access log cluster the node does not request logs.
+    // Without the access log cluster, the node does not request logs.
     expect(render(json)).not.toHaveProperty('node.metadata.STANDARD_METRICS');
     expect(render('{{ toJSON .bootstrap }}')).toEqual(bootstrapOf());
   });
@@ -28,7 +28,7 @@ describe('§4.2 templates', () => {
     ['{"a": {{ .none }}}', { code: 'FIELD_FORMAT_INVALID', line: 1, column: 10 }, 'unknown field "none"'],
     ['{"a": {{ .zone }}}', { code: 'FIELD_FORMAT_INVALID' }, 'output is not JSON'],
     ['[]', { code: 'FIELD_TYPE_INVALID', expected: 'an object as output', got: 'a list' }, ''],
-  ])('§4.2 an error of a template has its position: %s', (template, fields, reason) => {
+  ])('§4.2 reports the position of an error: %s', (template, fields, reason) => {
     expect(() => render(template)).toThrow(errorWith({ ...fields, path: expect.stringMatching(/t\.json$/) }));
     expect(() => render(template)).toThrow(reason);
   });

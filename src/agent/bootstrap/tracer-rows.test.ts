@@ -1,11 +1,11 @@
-/** One test per row of spec/agent.md §5.4: tracers of a bootstrap. */
+/** One test per row of spec/agent.md §5.4: tracers of the bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { madeBootstrap } from '../../../test/fixtures/made-bootstrap.ts';
 
-describe('§5.4 tracers', () => {
-  test('§5.4 zipkin', () => {
+describe('§5.4 tracers of the bootstrap', () => {
+  test('§5.4 include zipkin', () => {
     const bootstrap = configured('tracing: {zipkin: {address: "z:1"}}');
     expect(bootstrap.tracing.http).toEqual({
       name: 'envoy.tracers.zipkin',
@@ -31,16 +31,16 @@ describe('§5.4 tracers', () => {
     ['tracing: {lightstep: {address: "l:1", accessToken: x}}', 'lightstep'],
     ['envoyMetricsService: {address: "m:1"}', 'envoy_metrics_service'],
     ['envoyAccessLogService: {address: "m:1"}', 'envoy_accesslog_service'],
-  ])('§5.4 %s keeps Envoy’s default DNS refresh rate of cluster %s', (config, name) => {
+  ])("§5.4 %s keeps Envoy's default DNS refresh rate of cluster %s", (config, name) => {
     expect(clusterOf(configured(config), name)).not.toHaveProperty('dns_refresh_rate');
   });
 
-  test('§5.4 datadog', () => {
+  test('§5.4 include datadog', () => {
     const { tracing } = configured('tracing: {datadog: {address: "d:1"}}', { flags: { serviceCluster: 's' } });
     expect(tracing.http.typed_config).toMatchObject({ collector_cluster: 'datadog_agent', service_name: 's' });
   });
 
-  test('§5.4 lightstep uses OpenTelemetry with its own cluster and sends the token as a header', () => {
+  test('§5.4 use OpenTelemetry for lightstep, with its own cluster and the token as a header', () => {
     const bootstrap = configured('tracing: {lightstep: {address: "l:1", accessToken: t}}');
     expect(bootstrap.tracing.http).toMatchObject({
       name: 'envoy.tracers.opentelemetry',
@@ -52,13 +52,13 @@ describe('§5.4 tracers', () => {
     );
   });
 
-  test.each(['openCensusAgent', 'stackdriver'])('§5.4 %s is an error, because Envoy does not have it', (tracer) => {
+  test.each(['openCensusAgent', 'stackdriver'])('§5.4 are rejected if they select %s, which Envoy lacks', (tracer) => {
     const { bootstrap, options } = madeBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
     expect(bootstrap).not.toHaveProperty('tracing');
     expect(options.warnings).toMatchObject([{ event: 'option.fieldIgnored', field: `tracing.${tracer}` }]);
   });
 
-  test('§5.4 the server name of a tracer with ISTIO_MUTUAL is tracer', () => {
+  test('§5.4 have the server name tracer with ISTIO_MUTUAL', () => {
     const cluster = clusterOf(
       configured('tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}'),
       'zipkin',

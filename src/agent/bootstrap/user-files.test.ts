@@ -19,7 +19,7 @@ function fileWith(text: string): string {
 
 const override = (path: string): UserFiles => ({ override: { setting: 'ISTIO_BOOTSTRAP_OVERRIDE', path } });
 
-/** Results without the override, and with it. */
+/** Validates with these results of Envoy, without the override and with it. */
 const requiredWith = (files: UserFiles, base: Verdict, whole: Verdict = base): Promise<void> =>
   requireUserFiles(files, async ({ withOverride }) => (withOverride ? whole : base));
 
@@ -35,7 +35,7 @@ async function fieldsOf(
 
 const nothingWrong = { message: 'accepted' };
 
-test('the error for an unknown field of the override has field and line', async () => {
+test('reports an unknown field of the override with field and line', async () => {
   const path = fileWith('admin:\n  profile_pathh: /tmp/x\n');
   const why =
     'Protobuf message (type envoy.config.bootstrap.v3.Bootstrap reason INVALID_ARGUMENT: invalid JSON in ' +
@@ -50,7 +50,7 @@ test('the error for an unknown field of the override has field and line', async 
   });
 });
 
-test('the error for an unknown top-level field or a wrong value has the field', async () => {
+test('reports an unknown top-level field or an invalid value with the field', async () => {
   const path = fileWith('foo: 1\ndynamic_resources: {lds_config: {ads: "yes"}}\n');
   const unknown =
     "Protobuf message (type B reason INVALID_ARGUMENT: invalid JSON in B, near 1:8 (offset 7): no such field: 'foo') has unknown fields";
@@ -66,7 +66,7 @@ test('the error for an unknown top-level field or a wrong value has the field', 
   expect(found.message).toMatch(/rejected by Envoy: unexpected character: '"'; expected '\{'$/);
 });
 
-test('the error for a violated constraint has the field, or Envoy’s message if the field is in a list', async () => {
+test("reports a violated constraint with the field, or with Envoy's message if the field is in a list", async () => {
   const path = fileWith('stats_flush_interval: 0s\n');
   const chain = (...parts: string[]): Verdict =>
     refused(`Proto constraint validation failed (${parts.join(': embedded message failed validation | caused by ')})`);
@@ -90,7 +90,7 @@ test('the error for a violated constraint has the field, or Envoy’s message if
   expect(inList.message).toMatch(/ClusterValidationError\.Name: value length/);
 });
 
-test('a rejection without the override is attributed to the bootstrap file of the user, or to no file', async () => {
+test('attributes a rejection without the override to the custom bootstrap file, or to no file', async () => {
   const path = fileWith('{}');
   const bad = refused('Invalid duration: Expected positive duration');
   expect(await fieldsOf(requiredWith(override(path), bad))).toEqual({ ...nothingWrong, code: undefined });
@@ -101,7 +101,7 @@ test('a rejection without the override is attributed to the bootstrap file of th
   });
 });
 
-test('a missing file, and an Envoy that gives no result, are not errors of the user’s file', async () => {
+test('accepts files if Envoy reports a missing file or gives no result', async () => {
   const path = fileWith('{}');
   for (const whole of [refused('Invalid path: /no/such.pem'), { is: 'not known', why: 'killed' } as const, taken]) {
     expect(await fieldsOf(requiredWith(override(path), taken, whole)), whole.is).toMatchObject(nothingWrong);

@@ -1,4 +1,4 @@
-/** Files of the user that Envoy reads at each start. A file that Envoy rejects fails at every attempt. */
+/** Checks files of the user that Envoy reads at each start, because a rejected file fails at each attempt. */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseYamlDocument, type YamlPosition } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -9,12 +9,12 @@ export interface UserFile {
   /** Flag, variable or field that names the file. */
   readonly setting: string;
   readonly path: string;
-  /** Envoy reads the rendered text, so its positions are not those of the file. */
+  /** Envoy reads the rendered text, whose positions differ from those of the file. */
   readonly isTemplate?: boolean;
 }
 
 export interface UserFiles {
-  /** The bootstrap or its template; absent if the agent generates the bootstrap. */
+  /** The custom bootstrap or template; absent if the bootstrap is generated. */
   readonly bootstrap?: UserFile;
   readonly override?: UserFile;
 }
@@ -33,8 +33,7 @@ export function userFilesOf({ config, configOverride, env, template }: ProxyOpti
 /**
  * Validates the bootstrap with Envoy, first without the override, then with it.
  *
- * A rejection that names a missing file is not an error here: certificates may be written later, and the start is
- * retried.
+ * Accepts a rejection that names a missing file: certificates may be written later, and the start is retried.
  *
  * @param validate validates with or without the override
  * @throws ChartpilotError BOOTSTRAP_INVALID with the user's file, and with field and line if Envoy names a field
@@ -44,7 +43,7 @@ export async function requireUserFiles(
   validate: (options: { withOverride: boolean }) => Promise<Verdict>,
 ): Promise<void> {
   const base = await validate({ withOverride: false });
-  // A rejected bootstrap that the agent generated may have missing files or patches that arrive later.
+  // A rejected generated bootstrap may lack files or patches that arrive later.
   if (base.is !== 'taken') return bootstrap && requireAccepted(bootstrap, base);
   if (override) requireAccepted(override, await validate({ withOverride: true }));
 }
@@ -70,8 +69,8 @@ function namesMissingFile(why: string): boolean {
 }
 
 /**
- * Parts of Envoy's message: `… @ admin.address: message T, near 1:46 (offset 45): no such field: 'port') has unknown fields`, or
- * `Proto constraint validation failed (BootstrapValidationError.Admin: … | caused by AdminValidationError.Address: value is required)`.
+ * Parses Envoy's message: `… @ admin.address: message T, near 1:46 (offset 45): no such field: 'port') has unknown fields`, or `Proto constraint
+ * validation failed (BootstrapValidationError.Admin: … | caused by AdminValidationError.Address: value is required)`.
  */
 function rejectionIn(why: string): { readonly field?: string; readonly reason: string } {
   const { path, reason } =
@@ -83,7 +82,7 @@ function rejectionIn(why: string): { readonly field?: string; readonly reason: s
   return { ...(path !== undefined && { field: path }), reason: message };
 }
 
-/** Only for fields outside lists: a list index of the merged bootstrap differs from that of the file. */
+/** Only for fields outside lists, because list indexes of the merged bootstrap differ from those of the file. */
 function violationIn(why: string): { readonly field: string; readonly reason: string } | undefined {
   const parts = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
   const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(why)?.[1];

@@ -1,4 +1,4 @@
-/** Metrics of the DNS server (spec/agent.md §6.5), formatted for Prometheus on request. */
+/** Metrics of the DNS server (spec/agent.md §6.5). */
 import type { UpstreamCounts } from './dns-upstream.ts';
 
 /** Seconds. */
@@ -16,7 +16,7 @@ export class DnsCounts {
       this.#within[bucket < 0 ? buckets.length : bucket]!++;
     },
   };
-  /** Counts per bucket, not cumulative; the last bucket has no limit. */
+  /** Not cumulative; the last bucket has no upper bound. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #seconds = 0;
 

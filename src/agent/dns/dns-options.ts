@@ -19,7 +19,7 @@ export interface DnsOptions {
   readonly servers: readonly string[];
   readonly timeoutMs: number;
   readonly parallel: boolean;
-  /** The server forwards queries of this host before the first table is available. */
+  /** Forwards queries of this host before the first table. */
   readonly forwardBeforeTable: boolean;
   readonly workload: WorkloadNames;
 }
@@ -37,10 +37,10 @@ export interface DnsSources {
 }
 
 const defaultAddress = { host: 'localhost', port: 15053 };
-/** resolv.conf of the host before the agent became its name server. */
+/** The host's resolv.conf from before the agent became its name server. */
 const hostResolvConf = '/var/lib/istio/resolv.conf';
 
-/** `undefined` if there is no server. Invalid settings are added to `errors`. */
+/** `undefined` without a server. Invalid settings are reported to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { role, env, domain, errors } = sources;
   if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
@@ -93,15 +93,13 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
 
-/**
- * Removes this server from its upstream servers, which would be an endless loop. Upstream servers have the same port.
- */
+/** Removes this server from its upstream servers, which use the same port, to prevent a loop. */
 function withoutItself(
   addresses: readonly string[],
   servers: readonly string[],
   { ownAddresses, warnings }: DnsSources,
 ): string[] {
-  // Compared as numbers, because an IPv6 address has many notations.
+  // Compares numerically, because an IPv6 address has many notations.
   const itsAddresses = new BlockList();
   const taken = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
   for (const address of taken) itsAddresses.addAddress(withoutZone(address), familyOf(address));
@@ -118,7 +116,7 @@ const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4'
 /** A link-local address may have a zone: `fe80::1%eth0`. */
 const withoutZone = (address: string): string => address.replace(/%.*$/, '');
 
-/** Parses resolv.conf. Without one, queries are not forwarded; names of the mesh still resolve. */
+/** Without a resolv.conf, queries are not forwarded; names of the mesh still resolve. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {
   const paths = isHostServer ? [hostResolvConf, '/etc/resolv.conf'] : ['/etc/resolv.conf'];
   let problem = '';

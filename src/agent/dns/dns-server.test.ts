@@ -1,4 +1,4 @@
-/** Tests the server through its sockets, with simulated upstream servers (spec/agent.md §9). */
+/** Tests the server over sockets, with simulated upstream servers (spec/agent.md §9). */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -42,7 +42,7 @@ interface Started {
   readonly counts: UpstreamCounts & { requests: number };
   readonly received: { requests: number };
   readonly upstream: DnsUpstream;
-  /** The workload's side. */
+  /** Queries sent by the workload. */
   sendQuery(name: string, type?: RecordType, more?: Partial<Packet>): Promise<Packet>;
   sendTcpQueries(...questions: Packet[]): Promise<Packet[]>;
 }
@@ -135,7 +135,11 @@ const edns = (udpPayloadSize: number): Partial<Packet> => ({
   ],
 });
 
-/** A name server over UDP and TCP. @returns its port and the queries that it received */
+/**
+ * A name server over UDP and TCP.
+ *
+ * @returns its port and the received queries
+ */
 async function nameServer(
   reply: (query: Buffer, send: (response: Buffer) => void) => void,
 ): Promise<{ port: number; received: Buffer[]; peers: number[] }> {
@@ -183,8 +187,8 @@ function responseTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buff
 const addressesIn = ({ answers: found = [] }: Packet): string[] =>
   found.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
 
-describe('§9: names of the table', () => {
-  test('are authoritative, with the ID and the question of the query, and a TTL of 30 s', async () => {
+describe('§9: responses for names of the table', () => {
+  test('are authoritative, with ID and question of the query and a TTL of 30 s', async () => {
     const { sendQuery, received } = await start();
     const response = await sendQuery('oNe.TesT');
     expect(response).toMatchObject({
@@ -200,7 +204,7 @@ describe('§9: names of the table', () => {
     expect(received.requests).toBe(1);
   });
 
-  test('have addresses per record type, and an empty response without an error for the other family', async () => {
+  test('contain the addresses of the record type, or none for another address family', async () => {
     const { sendQuery } = await start();
     expect(addressesIn(await sendQuery('dual.test', 'A'))).toEqual(['1.2.3.4']);
     expect(addressesIn(await sendQuery('dual.test', 'AAAA'))).toEqual(['2001:db8::1']);
@@ -208,7 +212,7 @@ describe('§9: names of the table', () => {
       expect(await sendQuery(name, 'AAAA')).toMatchObject({ rcode: 'NOERROR', flag_aa: true, answers: [] });
   });
 
-  test('with a search domain start with an alias, and wildcards have the name of the query', async () => {
+  test('start with an alias for a search domain, and have the queried name for a wildcard', async () => {
     const { sendQuery } = await start();
     expect((await sendQuery('one.test.ns1.svc.cluster.local')).answers).toMatchObject([
       { type: 'CNAME', name: 'one.test.ns1.svc.cluster.local', data: 'one.test', ttl: 30 },
@@ -221,7 +225,7 @@ describe('§9: names of the table', () => {
     ]);
   });
 
-  test('are truncated to 512 bytes, to the size of EDNS, or complete over TCP', async () => {
+  test('are truncated to 512 bytes or the EDNS size over UDP, and complete over TCP', async () => {
     const { sendQuery, sendTcpQueries, port } = await start();
     const plain = await datagram(port, encode(question('many.test')));
     expect(plain.length).toBeLessThanOrEqual(512);
@@ -237,7 +241,7 @@ describe('§9: names of the table', () => {
     expect(whole).toMatchObject({ flag_tc: false });
   });
 
-  test('have their addresses in a random order', async () => {
+  test('list the addresses in random order', async () => {
     const { sendTcpQueries } = await start();
     const orders = (await sendTcpQueries(...Array.from({ length: 5 }, () => question('many.test')))).map((one) =>
       addressesIn(one).join(),
@@ -245,7 +249,7 @@ describe('§9: names of the table', () => {
     expect(new Set(orders).size).toBe(5);
   });
 
-  test('are SERVFAIL or forwarded before the first table, and resolved as soon as it arrives', async () => {
+  test('are SERVFAIL or forwarded before the first table, and correct immediately after it', async () => {
     let names: DnsNames | undefined;
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const refusing = await start({ names: () => names, servers: ['127.0.0.1'], serverPort: port });
@@ -261,8 +265,8 @@ describe('§9: names of the table', () => {
   });
 });
 
-describe('§9: other queries', () => {
-  test('for unknown names, other types and other classes are forwarded and returned unchanged', async () => {
+describe('§9: queries that the table cannot resolve', () => {
+  test('are forwarded unchanged for unknown names, other types and other classes', async () => {
     const { port, received } = await nameServer((query, send) => send(responseTo(query, '9.9.9.9', { flags: 0x0183 })));
     const { sendQuery, counts } = await start({ servers: ['127.0.0.1'], serverPort: port });
     expect(await sendQuery('unknown.test')).toMatchObject({ rcode: 'NXDOMAIN', answers: [{ data: '9.9.9.9' }] });
@@ -276,14 +280,14 @@ describe('§9: other queries', () => {
     expect(counts).toMatchObject({ requests: 3, failures: 0 });
   });
 
-  test('over TCP are forwarded over TCP, and each query of a connection gets its response', async () => {
+  test('are forwarded over TCP if received over TCP, each with its response', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendTcpQueries } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const found = await sendTcpQueries(question('a.test'), question('one.test'), question('b.test'));
     expect(found.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
   });
 
-  test('use the next server if one is down or does not respond, and get SERVFAIL if none responds', async () => {
+  test('are sent to the next server if one fails or does not respond, and get SERVFAIL if all fail', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendQuery } = await start({ servers: ['127.0.0.9', '127.0.0.1'], serverPort: port, random: () => 0 });
     expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
@@ -301,7 +305,7 @@ describe('§9: other queries', () => {
     expect(upstream.inFlight).toBe(0);
   });
 
-  test('use the next server at once if one is unreachable', async () => {
+  test('are sent to the next server immediately if one is unreachable', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     // The kernel rejects connecting a socket to this address.
     const servers = ['255.255.255.255', '127.0.0.1'];
@@ -309,7 +313,7 @@ describe('§9: other queries', () => {
     expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
-  test('in parallel mode get the first response', async () => {
+  test('get the first response of all servers in parallel mode', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendQuery } = await start({
       servers: ['127.0.0.9', '127.0.0.1'],
@@ -320,7 +324,7 @@ describe('§9: other queries', () => {
     expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
-  test('ignore spoofed responses with another ID, question or sender, and have unpredictable IDs and ports', async () => {
+  test('ignore spoofed responses with another ID, question or sender, and use random IDs and ports', async () => {
     const forged = '6.6.6.6';
     const server = await nameServer((query, send) => {
       const { id = 0 } = decode(query);
@@ -343,7 +347,7 @@ describe('§9: other queries', () => {
     expect(new Set(server.peers).size).toBeGreaterThan(15);
   });
 
-  test('are limited while pending, and names of the table still resolve', async () => {
+  test('are limited while pending, without affecting names of the table', async () => {
     const silent = await nameServer(() => {});
     const { port, sendQuery, counts, upstream } = await start({
       servers: ['127.0.0.1'],
@@ -369,8 +373,8 @@ describe('§9: other queries', () => {
   });
 });
 
-describe('§9: hostile clients', () => {
-  test('a message that is not a query is rejected with the matching code, or dropped', async () => {
+describe('§9: hostile DNS clients', () => {
+  test('get the matching error code, or no response, for a message that is not a query', async () => {
     const { sendQuery, port } = await start();
     expect(await sendQuery('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
     expect(await sendQuery('one.test', 'A', { flags: 0x2800 })).toMatchObject({ rcode: 'NOTIMP' });
@@ -389,7 +393,7 @@ describe('§9: hostile clients', () => {
     expect(readQuery(Buffer.alloc(11))).toEqual({ kind: 'drop' });
   });
 
-  test('a response never exceeds the size that the client accepts, however small the query', async () => {
+  test('never get a response above their accepted size, however small the query', async () => {
     const { port } = await start();
     for (const size of [1, 100, 512, 600, 1232, 4096]) {
       const message = encode(question('many.test', 'A', edns(size)));
@@ -397,7 +401,7 @@ describe('§9: hostile clients', () => {
     }
   });
 
-  test('a label with a dot is not two labels, and letters of other alphabets do not match', async () => {
+  test('cannot pass off a label with a dot as two labels, or match names with letters of other alphabets', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { port: ours } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const message = encode(question('one.test'));
@@ -406,7 +410,7 @@ describe('§9: hostile clients', () => {
     expect(namesOf({ 'k.test': ['1.1.1.1'] }).find('\u212a.test.')).toBeUndefined();
   });
 
-  test('a TCP client that sends nothing, half a message or too much is disconnected, and others are served', async () => {
+  test('are disconnected over TCP if they send nothing, half a message or too much, and others are served', async () => {
     const silent = await nameServer(() => {});
     const { port, sendTcpQueries } = await start({
       servers: ['127.0.0.1'],
@@ -424,7 +428,7 @@ describe('§9: hostile clients', () => {
     half.destroy();
   });
 
-  test('random bytes and modified queries cause no error, and the server continues to respond', async () => {
+  test('cause no error with random or modified queries', async () => {
     const rounds = sized({ quick: 5_000, short: 20_000, full: 100_000 });
     const seed = encode(question('one.test.ns1.svc.cluster.local', 'A', edns(4096)));
     const seeds = [seed, encode(question('one.test')), responseTo(seed, '1.1.1.1')];
@@ -448,7 +452,7 @@ describe('§9: hostile clients', () => {
       expect(isResponseTo(cut, 1, { message: seed, questionEnd: 48 } as Query)).toBeTypeOf('boolean');
     }
     for (const kind of ['query', 'failed', 'drop']) expect(kinds.get(kind), kind).toBeGreaterThan(rounds / 100);
-    // The same through a socket, which still responds afterwards.
+    // The same over a socket, which still responds afterwards.
     const { sendQuery, port } = await start();
     const client = createSocket('udp4');
     for (let round = 0; round < 2_000; round++) {
@@ -481,7 +485,7 @@ function serverAt(port: number): DnsServer {
   });
 }
 
-test('§9: a port that is in use is an error, and sockets that were opened before are closed', async () => {
+test('§9: reports a port in use, and closes sockets that were already open', async () => {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
   await once(taken, 'listening');
@@ -497,7 +501,7 @@ test('§9: a port that is in use is an error, and sockets that were opened befor
   udp.close();
 });
 
-test('§9: repeated attempts to open a port that is in use leak no file descriptors', async () => {
+test('§9: leaks no file descriptors when opening a port in use repeatedly', async () => {
   const other = createSocket('udp4');
   other.bind(0, '127.0.0.1');
   await once(other, 'listening');

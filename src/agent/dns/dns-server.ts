@@ -14,11 +14,11 @@ import type { DnsUpstream, Transport } from './dns-upstream.ts';
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Another agent may have the port at the same time. */
+  /** Another agent may use the port at the same time. */
   readonly isShared?: boolean;
   /** `undefined` before the first table. */
   readonly names: () => DnsNames | undefined;
-  /** Before the first table, forward queries instead of responding with SERVFAIL. */
+  /** Forwards queries before the first table, instead of responding with SERVFAIL. */
   readonly forwardBeforeTable: boolean;
   readonly upstream: DnsUpstream;
   readonly counts: { requests: number };
@@ -26,7 +26,7 @@ export interface DnsServerOptions {
   readonly failed: (error: Error) => void;
 }
 
-/** Receive buffer of the kernel, so that no query is lost while the event loop is busy. The kernel may limit it. */
+/** Kernel receive buffer, so that no query is lost while the event loop is busy. The kernel may limit it. */
 const receiveBytes = 4 * 1024 * 1024;
 const maxConnections = 256;
 const leavePollMs = 5;
@@ -42,14 +42,14 @@ export class DnsServer implements Taker {
   readonly #udp: UdpSocket[] = [];
   readonly #tcp: Server[] = [];
   readonly #connections = new Set<Socket>();
-  /** Forwarded queries without a response yet. */
+  /** Forwarded queries without a response. */
   #waiting = 0;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
   }
 
-  /** @returns the port, the same for all addresses. If one of them cannot be opened, it closes all and rejects */
+  /** @returns the port, the same for all addresses. If one cannot be opened, closes all and rejects */
   async open(): Promise<number> {
     try {
       let { port } = this.#options;
@@ -79,12 +79,12 @@ export class DnsServer implements Taker {
     else this.#serve(connection);
   }
 
-  /** Closes a shared port once no query is pending, or after `limitMs`. */
+  /** Closes a shared port when no query is pending, or after `limitMs`. */
   async leave(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
     while (this.#waiting > 0 && performance.now() < deadline);
-    // This turn of the event loop has read all queries that the kernel had.
+    // The current turn of the event loop has read all queries from the kernel.
     await nextTurn();
     this.close();
   }
@@ -98,21 +98,21 @@ export class DnsServer implements Taker {
   async #openUdp(address: string, port: number): Promise<number> {
     const reusePort = this.#options.isShared === true;
     const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address), reusePort });
-    // The kernel socket exists from here on, so `close` must include it even if it never listens.
+    // The socket exists already, so `close` must include it even if listening fails.
     this.#udp.push(socket);
     socket.bind({ port, address });
     await once(socket, 'listening');
     try {
       socket.setRecvBufferSize(receiveBytes);
     } catch {
-      // The kernel's buffer size stays.
+      // Keep the kernel's buffer size.
     }
     socket.on('error', (error) => this.#options.failed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));
     return socket.address().port;
   }
 
-  /** Send errors are ignored: the client repeats its query. */
+  /** Ignores send errors, because clients repeat their queries. */
   #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: Pick<RemoteInfo, 'port' | 'address'>): void {
     this.#take(message, 'udp', (response) => {
       if (response !== undefined && this.#udp.includes(socket)) socket.send(response, port, address, () => {});
@@ -120,7 +120,7 @@ export class DnsServer implements Taker {
   }
 
   async #openTcp(address: string, port: number): Promise<void> {
-    // A client may end its side after its last query and still wait for responses (RFC 7766 §6.2.3).
+    // A client may end its side after its last query, and still expect responses (RFC 7766 §6.2.3).
     const server = createServer({ allowHalfOpen: true }, (connection) => this.#serve(connection));
     server.maxConnections = maxConnections;
     server.listen({ port, host: address, ipv6Only: isIPv6(address), reusePort: this.#options.isShared === true });

@@ -1,4 +1,4 @@
-/** The current name table of the control plane, which notifies of each new one. */
+/** The current name table of the control plane. */
 
 import { DnsNames, type WorkloadNames } from '../../runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../runtime/dns/name-table.ts';
@@ -31,7 +31,11 @@ export class DnsTables {
     return yield* DnsNames.of(yield* readingNameTable(table), this.#workload);
   }
 
-  /** Calls back with the current table and each new one. @returns a function that unsubscribes */
+  /**
+   * Calls back with the current table and each new one.
+   *
+   * @returns unsubscribes
+   */
   subscribe(notify: (names: DnsNames) => void): () => void {
     this.#notify = notify;
     if (this.#names !== undefined) notify(this.#names);

@@ -1,4 +1,4 @@
-/** Responses of upstream servers, and TCP clients that end their side (spec/agent.md §9). */
+/** Responses of upstream servers, and TCP clients that close their side (spec/agent.md §9). */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -23,7 +23,11 @@ function upstreamTo(options: Partial<UpstreamOptions>): DnsUpstream {
   return upstream;
 }
 
-/** A name server over UDP. @returns its port */
+/**
+ * A name server over UDP.
+ *
+ * @returns its port
+ */
 async function nameServer(reply: (query: Buffer) => Buffer): Promise<number> {
   const socket = createSocket('udp4');
   socket.bind(0, '127.0.0.1');
@@ -35,7 +39,7 @@ async function nameServer(reply: (query: Buffer) => Buffer): Promise<number> {
   return socket.address().port;
 }
 
-/** A header only, with this code. */
+/** A response with only a header. */
 const bare =
   (code: number) =>
   (query: Buffer): Buffer => {
@@ -54,26 +58,23 @@ const sent = (() => {
 test.each([
   ['FORMERR', 1],
   ['REFUSED', 5],
-])(
-  '§9 a failure without its question is a valid response: %s is forwarded at once, with the question',
-  async (rcode, code) => {
-    const upstream = upstreamTo({ serverPort: await nameServer(bare(code)) });
-    const response = await upstream.forward(sent, 'udp');
-    expect(decode(response!)).toMatchObject({
-      id: 4711,
-      rcode,
-      questions: [{ name: 'a.test', type: 'A' }],
-      answers: [],
-    });
-  },
-);
+])('§9 forwards a failure without question immediately, with the question added: %s', async (rcode, code) => {
+  const upstream = upstreamTo({ serverPort: await nameServer(bare(code)) });
+  const response = await upstream.forward(sent, 'udp');
+  expect(decode(response!)).toMatchObject({
+    id: 4711,
+    rcode,
+    questions: [{ name: 'a.test', type: 'A' }],
+    answers: [],
+  });
+});
 
-test('§9 a header without a failure is ignored', async () => {
+test('§9 ignores a header without a failure', async () => {
   const upstream = upstreamTo({ serverPort: await nameServer(bare(0)), timeoutMs: 100 });
   expect(await upstream.forward(sent, 'udp')).toBeUndefined();
 });
 
-test('§9 a TCP client that ends its side after its last query still gets its response, then the end', async () => {
+test('§9 responds to a TCP client that closes its side after its last query, then closes the connection', async () => {
   const upstream = upstreamTo({ serverPort: 1, timeoutMs: 300 });
   const server = new DnsServer({
     addresses: ['127.0.0.1'],

@@ -1,4 +1,4 @@
-/** Forwards queries for names outside the table to the name servers of resolv.conf (spec/agent.md §9). */
+/** Forwards queries for other names to the name servers of resolv.conf (spec/agent.md §9). */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
@@ -14,7 +14,7 @@ export interface UpstreamOptions {
   readonly serverPort?: number;
   /** Timeout of each server. */
   readonly timeoutMs: number;
-  /** Query all servers at once and use the first response. */
+  /** Queries all servers at once, and uses the first response. */
   readonly parallel: boolean;
   /** Limit of pending queries. */
   readonly maxInFlight?: number;
@@ -24,13 +24,13 @@ export interface UpstreamOptions {
 export interface UpstreamCounts {
   requests: number;
   failures: number;
-  /** Queries that exceed the limit. */
+  /** Number of queries beyond the limit. */
   refused: number;
-  /** Called with the duration of each query that got a response. */
+  /** Called with the duration of each successful query. */
   took: (seconds: number) => void;
 }
 
-/** Each query has its own socket and port. */
+/** Each query uses its own socket and port. */
 const defaultMaxInFlight = 512;
 const dnsPort = 53;
 
@@ -49,7 +49,7 @@ export class DnsUpstream {
     return this.#inFlight;
   }
 
-  /** @returns the response of a server, with the ID of the client's query; `undefined` without one. Never rejects */
+  /** @returns a server's response with the ID of the client's query; `undefined` without one. Never rejects */
   async forward(query: Query, transport: Transport): Promise<Buffer | undefined> {
     const { servers, parallel, maxInFlight: inFlightLimit = defaultMaxInFlight } = this.#options;
     const places = parallel ? servers.length : 1;
@@ -72,12 +72,12 @@ export class DnsUpstream {
     }
   }
 
-  /** Pending queries fail. */
+  /** Fails pending queries. */
   close(): void {
     this.#stop.abort();
   }
 
-  /** Starts with a random server, so that a slow one does not delay every query. */
+  /** Starts with a random server, so that a slow one does not delay all queries. */
   async #queryInTurn(query: Query, transport: Transport): Promise<Buffer> {
     const { servers, random = Math.random } = this.#options;
     const first = Math.floor(random() * servers.length);
@@ -117,7 +117,11 @@ interface UpstreamQuery {
   readonly signal: AbortSignal;
 }
 
-/** Sends one query over a transport. @returns a function that closes its socket */
+/**
+ * Sends a query over one transport.
+ *
+ * @returns closes its socket
+ */
 type Exchange = (
   upstreamQuery: UpstreamQuery,
   onMessage: (message: Buffer) => void,
@@ -150,8 +154,7 @@ const overUdp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
   const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
   socket.on('error', failed);
   socket.on('message', onMessage);
-  // Without a callback of `connect`, because it would receive the error of an unreachable server instead of the `error`
-  // handler.
+  // The callback of `connect` would receive the error of an unreachable server instead of the `error` handler.
   socket.on('connect', () => socket.send(withId(query.message, id)));
   socket.connect(port, server);
   return () => {

@@ -1,4 +1,3 @@
-/** Effects of the chart `dns`. */
 import { fromCallback } from 'xstate';
 import { dnsMachine } from '../../../machines/agent/dns/dns.machine.ts';
 import type { DnsPortFailed, DnsPortListening, NameTableReceived } from '../../../machines/agent/dns-protocol.ts';
@@ -15,12 +14,8 @@ export interface DnsEnvironment {
   readonly options: DnsOptions;
   readonly tables: DnsTables;
   readonly counts: DnsCounts;
-  /**
-   * Another agent may have the port before or after this one. This agent opens it when it becomes the owner, and
-   * reports it as open before.
-   */
+  /** Another agent may own the port before or after this one. This agent reports the port as open, and opens it when it becomes the owner. */
   readonly ownership?: Ownership;
-  /** Keeps the port open after this agent ends. */
   readonly ports?: KeptPorts;
 }
 
@@ -84,7 +79,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
       await open().catch(failed);
     };
     if (ownership === undefined) void begin();
-    // In its own turn of the event loop, as when a port is opened, so that name tables are reported first.
+    // In a later turn of the event loop, as when a port is opened, so that name tables are reported first.
     else if (!isFirst) setImmediate(() => listening(options.port));
     const leaveOwnership = ownership?.whenOurs(begin);
     const stay = ownership?.whenLeft(() => server.leave(leaveLimitMs));
@@ -99,7 +94,9 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
 }
 
 /**
- * Tests that no other program has the port, because opening a shared port does not fail. @throws Error if it is in use
+ * Tests that no other program uses the port, because opening a shared port never fails.
+ *
+ * @throws Error if it is in use
  */
 async function findFree(trial: DnsServer): Promise<void> {
   await trial.open();

@@ -13,8 +13,8 @@ const flags: EnvoyFlags = {
 
 const logFormat = '%Y-%m-%dT%T.%fZ\t%l\tenvoy %n\t%v';
 
-describe('command line', () => {
-  test('a serving Envoy, in the order of the reference, durations cut to whole seconds', () => {
+describe('Envoy command line', () => {
+  test('starts Envoy with the arguments in the order of the reference, and durations rounded down to seconds', () => {
     expect(envoyArguments(flags, { configFile: 'test.json', epoch: 3, baseId: 7 })).toEqual([
       ...['-c', 'test.json', '--restart-epoch', '3', '--drain-time-s', '45', '--parent-shutdown-time-s', '60'],
       ...['--local-address-ip-version', 'v4', '--file-flush-interval-msec', '1000', '--log-format', logFormat],
@@ -23,13 +23,13 @@ describe('command line', () => {
     ]);
   });
 
-  test('what is not wanted is not said', () => {
+  test('omits arguments of options that are not configured', () => {
     const args = envoyArguments({ ...flags, componentLogLevel: '', configOverride: '' }, run);
     expect(args).not.toContain('--component-log-level');
     expect(args).not.toContain('--config-yaml');
   });
 
-  test('a validation takes no epoch and no base id', () => {
+  test('validates without restart epoch and base ID', () => {
     const args = validationArguments(flags, 'test.json');
     expect(args.slice(0, 4)).toEqual(['--mode', 'validate', '-c', 'test.json']);
     expect(args).not.toContain('--restart-epoch');
@@ -46,11 +46,11 @@ test.each([
   ['misc:warn,info', { level: 'info', components: 'misc:warn', dropped: [] }],
   ['misc:warn,info,upstream:debug', { level: 'info', components: 'misc:warn,upstream:debug', dropped: [] }],
   ['a:b:c,info', { level: 'info', components: '', dropped: ['a:b:c'] }],
-])('--proxyLogLevel %s', (spec, expected) => {
+])('parses --proxyLogLevel %s into level, component levels and rejected items', (spec, expected) => {
   expect(parseProxyLogLevel(spec, '')).toEqual(expected);
 });
 
-test('--proxyComponentLogLevel counts only without scoped items in --proxyLogLevel', () => {
+test('uses --proxyComponentLogLevel only if --proxyLogLevel has no component levels', () => {
   expect(parseProxyLogLevel('info', 'misc:error').components).toBe('misc:error');
   expect(parseProxyLogLevel('info,http:debug', 'misc:error').components).toBe('http:debug');
 });

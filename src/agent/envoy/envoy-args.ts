@@ -1,4 +1,4 @@
-/** The command line of one Envoy (spec/agent.md §4.1, hot-restart mode). Pure. */
+/** Command line of an Envoy process in hot-restart mode (spec/agent.md §4.1). */
 
 export interface EnvoyFlags {
   readonly drainMs: number;
@@ -7,13 +7,13 @@ export interface EnvoyFlags {
   readonly logLevel: string;
   /** `component:level,…`, or empty. */
   readonly componentLogLevel: string;
-  /** The same for every epoch: fewer workers in a child reset connections (spec/envoy-hot-restart.md fact 9). */
+  /** The same for every epoch: Envoy resets connections if a child has fewer workers than its parent (spec/envoy-hot-restart.md fact 9). */
   readonly concurrency: number;
-  /** YAML or JSON that is merged over the bootstrap; empty when there is none. */
+  /** YAML or JSON that Envoy merges over the bootstrap; empty if not configured. */
   readonly configOverride: string;
-  /** The Envoy shares nothing with another one, and needs no shared memory. */
+  /** Set if this Envoy has no hot restart, and so needs no shared memory. */
   readonly disableHotRestart?: boolean;
-  /** Envoy logs nothing of deprecated fields: the bootstrap has some, as Istio's has. */
+  /** Istio's bootstrap contains deprecated fields, which Envoy would log. */
   readonly skipDeprecatedLogs?: boolean;
   readonly enableCoreDump?: boolean;
   readonly fileFlushIntervalMs?: number;
@@ -26,12 +26,12 @@ export interface EnvoyRun {
   readonly baseId: number;
 }
 
-/** What envoy-log.ts reads: time, level, component and text, between tabs. */
+/** Tab-separated time, level, component and text, as envoy-log.ts parses them. */
 export const envoyLogFormat = '%Y-%m-%dT%T.%fZ\t%l\tenvoy %n\t%v';
 
 const defaultFileFlushMs = 1000;
 
-/** Arguments of an Envoy that serves. The drain strategy is Envoy's own, gradual: measured without a failed request. */
+/** Arguments of a serving Envoy. Keeps Envoy's default drain strategy (gradual): no request failed in measurements. */
 export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }: EnvoyRun): string[] {
   return [
     ...['-c', configFile],
@@ -51,7 +51,7 @@ export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }:
   ];
 }
 
-/** Arguments of an Envoy that only reads its bootstrap: it opens no port and takes no base id. */
+/** Arguments of an Envoy that only validates its bootstrap: it opens no port and uses no base ID. */
 export function validationArguments(flags: EnvoyFlags, configFile: string): string[] {
   return [
     ...['--mode', 'validate'],
@@ -84,13 +84,14 @@ export const envoyLogLevels = ['trace', 'debug', 'info', 'warning', 'warn', 'err
 export interface ProxyLogLevel {
   readonly level: string;
   readonly components: string;
-  /** Items that mean nothing. */
+  /** Items with more than one colon. */
   readonly dropped: readonly string[];
 }
 
 /**
- * Splits `--proxyLogLevel`: the last bare word is the level, scoped items become component levels. Those of
- * `--proxyComponentLogLevel` count only when there are no scoped items.
+ * Parses `--proxyLogLevel`: the last item without a colon is the level, `component:level` items are component levels.
+ *
+ * @param componentSpec `--proxyComponentLogLevel`, used only if `spec` has no component levels
  */
 export function parseProxyLogLevel(spec: string, componentSpec: string): ProxyLogLevel {
   let level = 'warning';

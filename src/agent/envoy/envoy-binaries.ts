@@ -1,6 +1,6 @@
 /**
- * The files that Envoys are started from. Each is pinned when it is first known: held open, so that it can be executed whatever lies at its
- * path later, and known again by what it is. No restart takes up a file that nobody has looked at.
+ * The executable files of Envoy. Each file is opened when the agent first uses it (pinned), so that it stays executable after its path is
+ * replaced or removed, and is recognized by its identity. A restart never uses a file that was not checked.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -17,49 +17,47 @@ import { open } from 'node:fs/promises';
 import { setImmediate as aMoment } from 'node:timers/promises';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** Where the file of an Envoy lies, for whoever starts one. */
 export interface BinaryPaths {
   /**
-   * Where the file of this name can be executed now.
+   * Path by which the pinned file can be executed now.
    *
-   * @throws ChartpilotError ENVOY_CHANGED when it has been written over since it was looked at
+   * @throws ChartpilotError ENVOY_CHANGED if the file was overwritten since it was checked
    */
   pathOf(name: string): string;
 }
 
-/** The file that is at a path now. */
 export interface FoundBinary {
   readonly fd: number;
-  /** Links followed. */
+  /** With symbolic links resolved. */
   readonly realPath: string;
   readonly stats: BigIntStats;
 }
 
-/** A file that was held, by what it was. */
+/** A pinned file, as the record for the next agent describes it. */
 export interface DescribedBinary {
   readonly name: string;
   readonly realPath: string;
-  /** Device, number, size and time of the last change. */
+  /** Device, inode, size and modification time. */
   readonly identity: string;
   readonly digest?: string;
 }
 
 interface PinnedBinary extends FoundBinary {
-  /** SHA-256 of its content; undefined until somebody asks. */
+  /** SHA-256 of the content; computed when first needed. */
   digest?: string;
 }
 
-/** The one that the agent began with: its digest costs half a second, and nobody needs it before there is another file. */
+/** Name of the binary of the first epoch. Its digest takes 0.5 s, and is needed only when a second file appears. */
 export const firstBinary = 'first';
 
-/** Opens without reading: a binary that may be executed only will do. */
+/** O_PATH: also opens a file that is executable but not readable. */
 const pathOnly = 0o10000000;
 
 export class EnvoyBinaries implements BinaryPaths {
   readonly #pinned = new Map<string, PinnedBinary>();
   #newest = firstBinary;
 
-  /** @param path of the file to begin with; empty: there is none */
+  /** @param path of the first binary; empty without Envoy */
   constructor(path: string) {
     if (path !== '') this.#pinned.set(firstBinary, findBinary(path));
   }
@@ -72,25 +70,25 @@ export class EnvoyBinaries implements BinaryPaths {
     return isAt(binary.realPath, binary.stats) ? binary.realPath : heldPath(binary.fd);
   }
 
-  /** Path of the file that an Envoy was started from last, for a run of it that answers a question (its version, a bootstrap). */
+  /** Path of the most recently started binary, for `--version` and `--mode validate`. */
   get newestPath(): string {
     return this.pathOf(this.#newest);
   }
 
-  /** The name of a file that is held already and has not changed; undefined: it has to be looked at. */
+  /** Name of the pinned file with this identity; `undefined` if the file is new or has changed and must be checked. */
   nameOf(stats: BigIntStats): string | undefined {
     for (const [name, binary] of this.#pinned) if (isSameFile(binary.stats, stats)) return name;
     return undefined;
   }
 
-  /** The name of a file with this content that is held already. */
+  /** Name of the pinned file with this content. */
   async nameOfDigest(digest: string, signal: AbortSignal): Promise<string | undefined> {
     const first = this.#pinned.get(firstBinary);
     if (first !== undefined) first.digest ??= await digestOf(first.fd, signal);
     return [...this.#pinned].find(([, binary]) => binary.digest === digest)?.[0];
   }
 
-  /** What is held, for an agent that comes after this one. */
+  /** The pinned files, for the record that the next agent reads. */
   describe(): DescribedBinary[] {
     return [...this.#pinned].map(([name, { realPath, stats, digest }]) => ({
       name,
@@ -101,10 +99,10 @@ export class EnvoyBinaries implements BinaryPaths {
   }
 
   /**
-   * Holds again what an agent before this one has held: the file where it lay if it is still that one, else the one that an Envoy runs.
+   * Pins a file that the previous agent had pinned: from its path if the file there is the same, otherwise from a process that runs it.
    *
-   * @param runningPid of an Envoy that runs it, where there is one
-   * @returns whether it is to be had
+   * @param runningPid of an Envoy process that runs this file
+   * @returns whether the file was found
    */
   restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {
     const there = quietly(() => findBinary(realPath));
@@ -116,14 +114,14 @@ export class EnvoyBinaries implements BinaryPaths {
     return true;
   }
 
-  /** Keeps a file. One of the same name had the same content: this one is at a path, and that one may be gone from its own. */
+  /** Pins a file. Replaces a file of the same name, which has the same content but may no longer have a path. */
   pin(name: string, digest: string | undefined, found: FoundBinary): void {
     const before = this.#pinned.get(name);
     if (before !== undefined) closeSync(before.fd);
     this.#pinned.set(name, { ...found, ...(digest !== undefined && { digest }) });
   }
 
-  /** Lets go of all others. */
+  /** Closes all files with other names. */
   keep(names: ReadonlySet<string>): void {
     for (const [name, { fd }] of this.#pinned) {
       if (names.has(name)) continue;
@@ -139,7 +137,7 @@ export class EnvoyBinaries implements BinaryPaths {
 }
 
 /**
- * The file at a path, held open.
+ * Opens the file at a path.
  *
  * @throws Error of the operating system
  */
@@ -149,13 +147,13 @@ export function findBinary(path: string): FoundBinary {
   return { fd, realPath, stats: fstatSync(fd, { bigint: true }) };
 }
 
-/** The file that a process runs, also where it has been moved or removed. */
+/** Opens the executable of a process, even if it was moved or removed. */
 function findRunning(pid: number): FoundBinary {
   const fd = openSync(`/proc/${pid}/exe`, pathOnly | constants.O_NONBLOCK);
   return { fd, realPath: realpathOf(fd), stats: fstatSync(fd, { bigint: true }) };
 }
 
-/** The path of an open file as the kernel has it; ` (deleted)` follows where it is gone from there. */
+/** Path of an open file according to the kernel, with the suffix ` (deleted)` if the file was removed. */
 const realpathOf = (fd: number): string => readlinkSync(heldPath(fd));
 
 const identityOf = ({ dev, ino, size, mtimeNs }: BigIntStats): string => `${dev}:${ino}:${size}:${mtimeNs}`;
@@ -168,12 +166,12 @@ function quietly<A>(find: () => A): A | undefined {
   }
 }
 
-/** The path by which this process's children can execute a file that is held open, whatever has become of its own path. */
+/** Path by which child processes of the agent can execute an open file, even if its path no longer exists. */
 export const heldPath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
 
 const chunkBytes = 1 << 20;
 
-/** SHA-256 of a file that is held open, in hexadecimal: a megabyte at a time, for nobody else is served meanwhile. */
+/** SHA-256 of an open file in hexadecimal. Yields after each MiB, so that the event loop can serve others. */
 export async function digestOf(fd: number, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   await using file = await open(heldPath(fd));
@@ -187,7 +185,7 @@ export async function digestOf(fd: number, signal: AbortSignal): Promise<string>
   }
 }
 
-/** A file that is being executed cannot be written; one that waits for its next Envoy can. */
+/** The kernel protects a file from writes only while a process executes it. */
 function requireUnchanged({ fd, realPath, stats }: PinnedBinary): void {
   const now = fstatSync(fd, { bigint: true });
   if (now.size === stats.size && now.mtimeNs === stats.mtimeNs) return;
@@ -197,7 +195,7 @@ function requireUnchanged({ fd, realPath, stats }: PinnedBinary): void {
   });
 }
 
-/** Also the times: the number of a file that is gone may be another one's. */
+/** Compares times too, because the inode number of a removed file can be reused. */
 const isSameFile = (one: BigIntStats, other: BigIntStats): boolean =>
   one.dev === other.dev &&
   one.ino === other.ino &&

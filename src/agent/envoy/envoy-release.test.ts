@@ -20,7 +20,7 @@ const version = (release: string): string => `echo "$0  version: abc123/${releas
 it.each([
   ['1.35.9', 'Envoy 1.35.9 is older than the supported versions 1.36 to 1.40'],
   ['1.41.0-dev', 'Envoy 1.41.0 is newer than the supported versions 1.36 to 1.40'],
-])('warns of Envoy %s and says what to do', async (release, warning) => {
+])('warns about the unsupported Envoy %s and names supported versions', async (release, warning) => {
   expect(await warningsOf(version(release))).toEqual([
     {
       ...{ event: 'envoy.versionUnsupported', level: 'warn', path: expect.stringMatching(/envoy$/) },
@@ -31,9 +31,9 @@ it.each([
 
 it.each([
   ['a supported version', version('1.36.0')],
-  ['a version that cannot be read', version('main')],
+  ['an unparsable version', version('main')],
   ['a program that fails', 'exit 3'],
-  ['a program that writes without end', 'yes'],
-])('says nothing of %s', async (_, script) => {
+  ['a program with endless output', 'yes'],
+])('does not warn about %s', async (_, script) => {
   expect(await warningsOf(script)).toEqual([]);
 });

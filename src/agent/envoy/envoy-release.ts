@@ -1,19 +1,22 @@
-/** Which version an Envoy binary is, and whether that one is supported (docs/envoy-versions.md). */
+/** Determines the version of an Envoy binary and whether it is supported (docs/envoy-versions.md). */
 import { envoyVersionIn, unsupportedEnvoyText } from '../../model/node/envoy-build.ts';
 import { runForOutput } from '../../runtime/asked-program.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
-/** Characters of an output that are read: Envoy writes a line, another program may write anything. */
+/** Maximum characters read: Envoy prints one line, another program may print anything. */
 export const maxVersionOutput = 10_000;
-/** Envoy takes a tenth of a second, on a busy host a second. */
+/** Limit for `envoy --version`, which takes 0.1 s, and up to 1 s on a busy host. */
 const answerLimitMs = 30_000;
 
-/** @param output of `envoy --version`; @returns `1.40.0` */
+/**
+ * @param output of `envoy --version`
+ * @returns for example `1.40.0`
+ */
 export function releaseIn(output: string): string | undefined {
   return /version: [^/\s]+\/([^/\s]+)\//.exec(output)?.[1];
 }
 
-/** Logs a warning if the binary is outside of the supported range. Never rejects: a binary that does not run is found out when it is started. */
+/** Logs a warning if the version is not supported. Never rejects: a binary that does not run is reported when an epoch starts. */
 export async function warnOfVersion(path: string, log: Pick<Logger, 'warn'>): Promise<void> {
   const options = { all: true, stdin: 'ignore', maxBuffer: maxVersionOutput, timeout: answerLimitMs } as const;
   const { all = '' } = await runForOutput(path, ['--version'], options).catch(() => ({ all: '' }));

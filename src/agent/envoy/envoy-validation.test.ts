@@ -6,7 +6,7 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { isAlive } from '../../../test/harness/process-alive.ts';
 import { validateWithEnvoy } from './envoy-validation.ts';
 
-test('a shell that hangs in what it has started gives no verdict, and ends with it when its time is over', async () => {
+test('returns no result and ends the processes of a validation that does not finish within the limit', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const binary = join(folder.path, 'envoy');

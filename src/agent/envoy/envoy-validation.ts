@@ -1,4 +1,4 @@
-/** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
+/** Validation of a configuration by Envoy: `--mode validate` opens no port and needs no base ID and no shared memory. */
 
 import { runForOutput } from '../../runtime/asked-program.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
@@ -8,33 +8,32 @@ import { readLines } from './output/output-lines.ts';
 import type { ScratchParent } from './scratch-folder.ts';
 
 export interface ValidationEnvironment {
-  /** Path of the Envoy binary. */
   readonly binary: string;
   readonly guard: readonly string[];
 }
 
-/** `not known`: Envoy could not be asked, or did not answer. That says nothing of what it was asked. */
+/** `not known` if Envoy could not run or did not finish; the configuration may be valid. */
 export type Verdict = { readonly is: 'taken' } | { readonly is: 'refused' | 'not known'; readonly why: string };
 
-/** A judgement takes 0.1 s, on a busy host a second. */
+/** Validation takes 0.1 s, and up to 1 s on a busy host. */
 const limitMs = 30_000;
-/** What Envoy ends with when it has read its configuration and does not take it. */
+/** Envoy's exit code for an invalid configuration. */
 const refusalCode = 1;
 
 export interface ValidationOptions {
-  /** Ends the judgement, which then says nothing. */
+  /** Cancels the validation, with the result `not known`. */
   readonly signal: AbortSignal;
   readonly limitMs?: number;
   /**
-   * For a configuration that may name /dev/stderr, which Envoy then opens: its errors go through a pipe that has a name
-   * there for a moment. Absent: through a plain one.
+   * Set for a configuration that may name /dev/stderr, which Envoy then opens: stderr is a pipe that has a temporary name in one of these
+   * folders. Absent: an ordinary pipe.
    */
   readonly scratch?: readonly ScratchParent[];
 }
 
 /**
- * @param args of Envoy, with `--mode validate` among them
- * @throws ChartpilotError FILE_UNWRITABLE when there is no place in `scratch`
+ * @param args of Envoy, including `--mode validate`
+ * @throws ChartpilotError FILE_UNWRITABLE if no folder of `scratch` is writable
  */
 export async function validateWithEnvoy(
   { binary, guard }: ValidationEnvironment,
@@ -63,7 +62,7 @@ export async function validateWithEnvoy(
   return { is: result.exitCode === refusalCode && !result.isTerminated ? 'refused' : 'not known', why };
 }
 
-/** Without the file that the caller knows. Protobuf varies the spaces of its messages and adds a link, so that equal ones differ. */
+/** Removes the file name, which the caller knows, and the spaces and links by which Protobuf makes equal messages differ. */
 function withoutNoise(words: string): string {
   return words
     .replace(/^error initializing configuration '[^']*':? ?/, '')

@@ -1,4 +1,3 @@
-/** Effects of the chart `epoch`: one Envoy process. */
 import { rmSync } from 'node:fs';
 import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
@@ -14,7 +13,7 @@ export interface EpochEffects extends ActorsOf<typeof epochMachine, 'prepare'> {
   readonly process: Omit<EnvoyProcessEnvironment, 'outOfMemoryKills'>;
   readonly probe: Omit<ProbeEnvironment, 'isMarkedInitializing'>;
   readonly drain: DrainEnvironment;
-  /** Whether the configuration file of an epoch is the agent's own, and removed when the epoch ends. */
+  /** Whether the agent generated the configuration file of the epoch, and removes it when the epoch ends. */
   readonly ownsConfigFile: boolean;
   readonly log: Logger;
 }

@@ -1,12 +1,12 @@
 /**
- * An Envoy that outlives its agent: its parent is a shell that waits for it and does nothing else. Envoy ties itself to the thread that
- * spawned it (spec/envoy-hot-restart.md fact 8), and that is the shell's. What the next agent needs lies in a folder of its own:
+ * An Envoy that outlives its agent. Its parent is a shell that only waits for it, because the kernel ends Envoy with the thread that spawned it
+ * (spec/envoy-hot-restart.md fact 8). The next agent finds these files in the folder of the Envoy:
  *
- * - `wrapper` and `envoy`: process number and start time of either, written by the shell;
- * - `exit`: the exit code, as a shell has it (128 and more: a signal), once Envoy is gone.
+ * - `wrapper` and `envoy`: PID and start time of each, written by the shell;
+ * - `exit`: the exit code in the shell's form (128 + signal), written after Envoy has exited.
  *
- * The shell holds the writing end of a life pipe: whoever reads it learns of Envoy's end, also one who is no parent. And it holds the reading
- * ends of Envoy's outputs, so that Envoy can write while no agent reads: 64 KiB, then it would wait.
+ * The shell holds the write end of a pipe (`life`), whose closing reports Envoy's exit to any reader. It also holds the read ends of Envoy's
+ * outputs, so that Envoy can write up to 64 KiB while no agent reads.
  */
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
@@ -21,31 +21,31 @@ import { startTimeOf } from './base-ids/base-ids.ts';
 import type { HeldChannels } from './output/output-channels.ts';
 import { removeQuietly, textOf } from './quiet-files.ts';
 
-/** A process that no other one can be taken for. */
+/** Identifies a process even if its PID is reused. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Field 22 of /proc/pid/stat. */
+  /** Field 22 of /proc/PID/stat. */
   readonly startTime: string;
 }
 
-/** `exited`: its code or signal; both null: it is gone, and nobody has seen how. */
+/** `exit`: exit code or signal; both null if the exit was not observed. */
 export interface HeldEnvoyEvents {
   spawn: [];
   error: [Error];
   exit: [code: number | null, signal: NodeJS.Signals | null];
 }
 
-/** The shell's own open files. */
+/** File descriptors of the shell. */
 const lifeFd = 3;
 const stdoutReaderFd = 4;
 const stderrReaderFd = 5;
-/** Open as long as the shell lives: {@link file://./record-owner.ts}. */
+/** Open while the shell lives: {@link file://./record-owner.ts}. */
 const livingFd = 6;
 
 /**
- * An Envoy that ended before the shell could look at it has the start time 0. Signals wake `wait`, whose answer counts only when Envoy is
- * gone; they have handlers, as Envoy would inherit it if they were ignored. Where the folder is gone, the next agent has been there before
- * the shell: then no Envoy is started.
+ * Start time 0 means that Envoy exited before the shell could read it. Signals interrupt `wait`, so its exit code is valid only after Envoy
+ * has exited. Signals have handlers because Envoy would inherit ignored signals. If the folder was removed, another agent has withdrawn the
+ * start, and the shell does not start Envoy.
  */
 const wrapper = `
 trap : HUP INT QUIT TERM USR1 USR2
@@ -66,12 +66,12 @@ done
 echo "$code" >"$folder/exit"
 `;
 
-/** From the start of the shell until Envoy has a process: a fork, on a machine that may be busy. */
+/** From spawning the shell until Envoy has a PID: one fork, also on a busy host. */
 const startLimitMs = 10_000;
 const pollMs = 2;
 const lastWaitMs = 20;
 
-/** What a process table, and whoever reports its exit, needs of a process: a child's or not. */
+/** Stands in for a ChildProcess in the process table, whether Envoy is a child of this agent or not. */
 export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   readonly folder: string;
   readonly stdout: Readable | null;
@@ -99,7 +99,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   /**
    * Starts an Envoy in a new folder.
    *
-   * @param living a file of ours that says to others that this container lives
+   * @param living open file that marks this container as alive to agents of other containers
    * @throws Error of the operating system
    */
   static start(folder: string, command: readonly string[], channels: HeldChannels, living?: number): HeldEnvoy {
@@ -107,7 +107,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     const { stdout, stderr, life } = channels;
     const held = new HeldEnvoy(folder, { stdout: stdout.stream ?? null, stderr: stderr.stream, life: life.stream });
     const ends = [stdout.childEnd, stderr.childEnd, life.childEnd, stdout.readEnd ?? 'ignore', stderr.readEnd] as const;
-    // In a session of its own: no terminal's signal reaches it, and it is the group that ends it with its Envoy.
+    // In its own session: no signal of a terminal reaches it, and killing the process group ends both the shell and Envoy.
     const child = spawn('/bin/sh', ['-c', wrapper, 'envoy-wrapper', folder, ...command], {
       stdio: ['ignore', ...ends, living ?? 'ignore'],
       detached: true,
@@ -121,7 +121,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     return held;
   }
 
-  /** Follows one that another agent has started. Undefined: it never came to be, or nobody can tell its end. */
+  /** Adopts the Envoy of another agent. `undefined` if it never started, or its exit cannot be observed. */
   static adopt(folder: string): HeldEnvoy | undefined {
     const envoy = identityIn(join(folder, 'envoy'));
     const shell = identityIn(join(folder, 'wrapper'));
@@ -139,28 +139,28 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     return held;
   }
 
-  /** Envoy's; as long as that is not known, the shell's. */
+  /** PID of Envoy, or of the shell until Envoy has started. */
   get pid(): number | undefined {
     return this.#envoy?.pid ?? this.#wrapper?.pid;
   }
 
-  /** @returns whether there was anybody to send it to */
+  /** @returns whether the signal was sent */
   kill(signal: NodeJS.Signals = 'SIGTERM'): boolean {
     if (this.#over) return false;
     if (this.#envoy !== undefined) return send(this.#envoy, signal);
-    // The shell has not said yet whom it has started: only an end can be had, that of both.
+    // Envoy's PID is not known yet: only SIGKILL works, for the process group of the shell and Envoy.
     if (signal !== 'SIGKILL' || this.#wrapper === undefined) return false;
     this.#killedEarly = true;
     return sendToGroup(this.#wrapper, signal);
   }
 
-  /** Another agent goes on with it, and reads what it writes. */
+  /** Leaves Envoy and its output to another agent. */
   letGo(): void {
     this.#over = true;
     for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
   }
 
-  /** Its end has been told: nobody needs to learn of it once more. */
+  /** Removes its record after the exit was handled. */
   forget(): void {
     removeQuietly(this.folder);
   }
@@ -168,7 +168,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   async #awaitEnvoy(): Promise<void> {
     const deadline = performance.now() + startLimitMs;
     while (!this.#over) {
-      // First of all: on a busy machine the shell may be quicker than whoever is going to listen.
+      // Poll only after a delay: on a busy host the shell could start Envoy before the caller adds listeners.
       await sleep(pollMs);
       this.#envoy = identityIn(join(this.folder, 'envoy'));
       if (this.#envoy !== undefined) {
@@ -190,7 +190,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     this.emit('error', error);
   }
 
-  /** The shell is gone, and with it Envoy: of its own accord, or because the kernel ties it to the shell. */
+  /** The shell has exited, and so has Envoy or the kernel is ending it. */
   #ended(): void {
     if (this.#over) return;
     this.#envoy ??= identityIn(join(this.folder, 'envoy'));
@@ -202,7 +202,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   }
 
   async #gone(): Promise<void> {
-    // Without its shell an Envoy ends, which may take it some seconds: nobody may take its place before that.
+    // An Envoy that lost its shell may take some seconds to exit. Its successor must not start before.
     while (this.#envoy !== undefined && send(this.#envoy, 'SIGKILL')) await sleep(lastWaitMs);
     this.#over = true;
     const code = exitCodeIn(join(this.folder, 'exit'));
@@ -212,9 +212,9 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
 }
 
 /**
- * Makes sure that a shell which had not begun never starts an Envoy: it does not without its folder.
+ * Prevents a shell that has not started Envoy from doing so: it needs its folder.
  *
- * @returns false where it has begun
+ * @returns false if the shell has already used the folder
  */
 export function withdrawStart(folder: string): boolean {
   try {
@@ -226,10 +226,10 @@ export function withdrawStart(folder: string): boolean {
 }
 
 /**
- * Ends what was started in a folder, whatever it is, and removes that. The shell never before its Envoy, which may not be known yet: an Envoy
- * that loses its shell gets SIGTERM, and ends the parent that serves (spec/envoy-hot-restart.md facts 3 and 8).
+ * Kills the processes recorded in a folder and removes the folder. Never kills the shell before its Envoy: an Envoy that loses its shell gets
+ * SIGTERM, and then ends the serving parent (spec/envoy-hot-restart.md facts 3 and 8).
  *
- * @returns the processes that had to be killed
+ * @returns the PIDs that had to be killed
  */
 export function endHeld(folder: string): number[] {
   const found = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
@@ -241,12 +241,12 @@ export function endHeld(folder: string): number[] {
   return living.map(({ pid }) => pid);
 }
 
-/** The process of an Envoy; undefined: its shell has not said it yet. */
+/** `undefined` until the shell has recorded it. */
 export const envoyIn = (folder: string): ProcessIdentity | undefined => identityIn(join(folder, 'envoy'));
 
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => startTimeOf(pid) === startTime;
 
-/** A whole line only: one that is being written is none. */
+/** Ignores an incomplete line, which is still being written. */
 function identityIn(file: string): ProcessIdentity | undefined {
   const [, pid, startTime] = /^(\d{1,9}) (\d{1,20})\n$/.exec(textOf(file)) ?? [];
   return pid === undefined || startTime === undefined || Number(pid) < 2 ? undefined : { pid: Number(pid), startTime };
@@ -257,7 +257,7 @@ function exitCodeIn(file: string): number | undefined {
   return code === undefined ? undefined : Number(code);
 }
 
-/** A shell tells of a signal as of a code above 128. */
+/** Converts a shell's exit code, which is above 128 for a signal, to Node's form. */
 function asNodeSays(code: number): [number | null, NodeJS.Signals | null] {
   const signal = Object.entries(osConstants.signals).find(([, number]) => number === code - 128)?.[0];
   return signal === undefined ? [code, null] : [null, signal as NodeJS.Signals];
@@ -279,7 +279,7 @@ function quietly(deed: () => boolean): boolean {
   }
 }
 
-/** The same pipe, opened once more: it has no name any more. Undefined: there is none. */
+/** Opens another process's pipe again, which has no name any more. `undefined` if it does not exist. */
 function openPipeOf(pid: number, fd: number): Readable | undefined {
   const path = `/proc/${pid}/fd/${fd}`;
   try {

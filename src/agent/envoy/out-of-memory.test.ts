@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { outOfMemoryCounter } from './out-of-memory.ts';
 
-/** A host whose files a test wrote. */
+/** A root directory with these files. */
 function host(files: Readonly<Record<string, string>>): {
   root: string;
   write: (path: string, content: string) => void;
@@ -28,7 +28,7 @@ const v1Events = (kills: number): string => `oom_kill_disable 0\nunder_oom 0\noo
 const v2Mounts = '30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate,memory_recursiveprot\n';
 const v2Events = (kills: number): string => `low 0\nhigh 0\nmax 7\noom 1\noom_kill ${kills}\noom_group_kill 0\n`;
 
-test('version 2: memory.events of our own group, read anew each time', () => {
+test("reads memory.events of the agent's group in control groups version 2, each time", () => {
   const events = 'sys/fs/cgroup/kubepods/pod1/memory.events';
   const { root, write } = host({
     'proc/self/cgroup': '0::/kubepods/pod1\n',
@@ -41,7 +41,7 @@ test('version 2: memory.events of our own group, read anew each time', () => {
   expect(kills()).toBe(2);
 });
 
-test('version 1: memory.oom_control of the group that the memory controller has us in', () => {
+test("reads memory.oom_control of the agent's memory group in control groups version 1", () => {
   const { root } = host({
     'proc/self/cgroup': '9:name=systemd:/other\n4:memory,hugetlb:/docker/abc\n0::/\n',
     'proc/self/mountinfo': v1Mounts,
@@ -50,7 +50,7 @@ test('version 1: memory.oom_control of the group that the memory controller has 
   expect(outOfMemoryCounter(root)()).toBe(3);
 });
 
-test('both versions, the memory controller in version 2: its counter', () => {
+test('reads version 2 if both versions are mounted and version 2 has the memory controller', () => {
   const { root } = host({
     'proc/self/cgroup': '1:name=systemd:/x\n0::/x\n',
     'proc/self/mountinfo': `${v1Mounts}\n38 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n`,
@@ -59,7 +59,7 @@ test('both versions, the memory controller in version 2: its counter', () => {
   expect(outOfMemoryCounter(root)()).toBe(1);
 });
 
-test('a container that sees only its own part of the tree', () => {
+test('finds the group in a container that sees only its own subtree', () => {
   const { root } = host({
     'proc/self/cgroup': '4:memory:/docker/abc/inner\n',
     'proc/self/mountinfo': '35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory',
@@ -68,7 +68,7 @@ test('a container that sees only its own part of the tree', () => {
   expect(outOfMemoryCounter(root)()).toBe(5);
 });
 
-test('a group that lies outside of what is mounted: the part that is', () => {
+test('reads the mounted subtree if the group is outside of it', () => {
   const { root } = host({
     'proc/self/cgroup': '0::/../other\n',
     'proc/self/mountinfo': '30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw',
@@ -88,6 +88,6 @@ test.each([
       'sys/fs/cgroup/a/memory.events': 'low 0\noom 1\n',
     },
   ],
-])('nothing is known with %s', (_, files) => {
+])('returns no count with %s', (_, files) => {
   expect(outOfMemoryCounter(host(files as Record<string, string>).root)()).toBeUndefined();
 });

@@ -1,18 +1,17 @@
 /**
- * Tells whether the kernel killed a process because memory ran out (spec/envoy-hot-restart.md §4 "OOM"): the process itself
- * is killed without a word, but the control group's counter grows before the signal is sent. An Envoy is in its agent's
- * group unless somebody moved it.
+ * Detects whether the kernel killed a process because memory ran out (spec/envoy-hot-restart.md §4 "OOM"). The process reports nothing, but
+ * the counter of its control group increases before the signal is sent. Envoy is in the agent's group unless it was moved.
  */
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
-/** The number of out-of-memory kills in a control group so far; undefined where the kernel does not tell. */
+/** Number of OOM kills in a control group; `undefined` if the kernel does not count them. */
 export type OutOfMemoryCounter = () => number | undefined;
 
 /**
- * Finds the counter of this process's control group: version 1 where it has the memory controller, else version 2.
+ * Finds the counter of the agent's control group: version 1 if it has the memory controller, otherwise version 2.
  *
- * @param root what stands for `/`: tests have files of their own
+ * @param root replaces `/`, for tests
  */
 export function outOfMemoryCounter(root = '/'): OutOfMemoryCounter {
   const file = counterFile(root);
@@ -37,15 +36,15 @@ function counterFile(root: string): string | undefined {
 }
 
 interface Mount {
-  /** What of the file system is mounted. */
+  /** The mounted subtree of the file system. */
   readonly part: string;
   readonly at: string;
   readonly type: string;
-  /** Mount options of the file system: for version 1 of control groups its controllers. */
+  /** Mount options of the file system; for control groups of version 1, the controllers. */
   readonly options: readonly string[];
 }
 
-/** `36 35 98:0 /part /at rw,noatime shared:1 - cgroup cgroup rw,memory` (man 5 proc_pid_mountinfo). */
+/** Parses `36 35 98:0 /part /at rw,noatime shared:1 - cgroup cgroup rw,memory` (man 5 proc_pid_mountinfo). */
 function parseMount(line: string): Mount[] {
   const [before, after] = line.split(' - ');
   const [, , , part, at] = before!.split(' ');
@@ -54,7 +53,7 @@ function parseMount(line: string): Mount[] {
   return [{ part, at, type, options: options?.split(',') ?? [] }];
 }
 
-/** A container often sees only its own part of the tree, and names its group from the tree's root nevertheless. */
+/** A container may see only a subtree, but /proc/self/cgroup names its group from the root of the tree. */
 function placeIn({ part, at }: Mount, path: string): string {
   const below = posix.relative(part, path);
   return below.startsWith('..') ? at : posix.join(at, below);

@@ -1,18 +1,18 @@
 /**
- * Ties a process's life to ours from its first moment. Envoy does so itself, but only once it has read its flags
- * (spec/envoy-hot-restart.md fact 8): an agent that is killed before that would leave it behind.
+ * Ends a process with the agent from its start. Envoy sets this signal itself, but only after parsing its flags (spec/envoy-hot-restart.md
+ * fact 8): it would survive an agent that is killed before that.
  */
 import { runForOutput } from '../../runtime/asked-program.ts';
 
-/** What is put before a command line where the kernel's signal can be asked for, which is nearly everywhere. */
+/** Command prefix on hosts with util-linux `setpriv`. */
 export const usualGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
 
-/** `true` ends at once; a program in its place that does not end is no guard. */
+/** `true` exits immediately; a `setpriv` that does not is unusable. */
 const maxGuardMs = 5_000;
 
-/** Words to put before a command line: `setpriv` asks the kernel for the signal, then becomes the command. */
+/** The command prefix, or an empty one if it does not work: `setpriv` requests the kernel's signal, then executes the command. */
 export async function parentDeathGuard(): Promise<readonly string[]> {
-  // Not everywhere, and not every setpriv knows it (BusyBox).
+  // setpriv may be missing, or not support the option (BusyBox).
   const { failed } = await runForOutput(usualGuard[0]!, [...usualGuard.slice(1), 'true'], {
     stdio: 'ignore',
     timeout: maxGuardMs,

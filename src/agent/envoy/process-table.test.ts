@@ -3,13 +3,13 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { ProcessTable } from './process-table.ts';
 
-/** A child process that lives until it is killed. */
+/** A child process that exits when it is killed. */
 function child(pid: number): ChildProcess {
   const process = new EventEmitter();
   return Object.assign(process, { pid, kill: () => process.emit('exit', null, 'SIGKILL') }) as unknown as ChildProcess;
 }
 
-test('epochs of one number are told apart by their base id', () => {
+test('distinguishes processes with the same epoch by their base ID', () => {
   const table = new ProcessTable();
   const first = child(1);
   table.add(first, { epoch: 0, baseId: 7 });
@@ -18,7 +18,7 @@ test('epochs of one number are told apart by their base id', () => {
   expect(table.list()).toEqual([{ pid: 2, epoch: 0, baseId: 8 }]);
 });
 
-test('a process is in the table until it exits, and what is left is ended and told', async () => {
+test('lists a process until it exits, and ends and returns the remaining ones', async () => {
   const table = new ProcessTable();
   const [gone, left] = [child(1), child(2)];
   table.add(gone, { epoch: 0, baseId: 7 });

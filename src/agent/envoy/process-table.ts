@@ -1,8 +1,7 @@
 /**
- * Every Envoy that was started and has not been seen to exit. It lies outside the statecharts: whatever a failed chart
- * leaves behind is ended from here (design.md, "a safety net under the charts"). The process effect alone enters processes; an agent's
- * replacement says whether they are left to another agent, which has to hold in the same instant, also where no chart runs any more. Nothing else
- * is decided by it: who lives the charts are told by events.
+ * All Envoy processes that were started and whose exit was not observed. It is outside the statecharts, so that Envoys of a failed chart are
+ * still ended (design.md, "a safety net under the charts"). Only the process actor adds entries. The replacement of an agent sets whether Envoys
+ * are left to another agent, which must apply immediately and without a running chart. Charts get the state of processes by events, not from here.
  */
 
 export interface RunningEnvoy {
@@ -11,12 +10,11 @@ export interface RunningEnvoy {
   readonly baseId: number;
 }
 
-/** What the table needs of a process. */
 interface Child {
   readonly pid?: number | undefined;
   kill(signal: NodeJS.Signals): boolean;
   once(event: 'exit' | 'spawn' | 'error', listener: () => void): unknown;
-  /** This agent waits for the process no more, and lets it run on. Absent: the process ends with this agent. */
+  /** Stops observing the process and leaves it running. Absent if the process ends with this agent. */
   letGo?(): void;
 }
 
@@ -24,12 +22,12 @@ export class ProcessTable {
   readonly #running = new Map<Child, RunningEnvoy>();
   #letsGo = false;
 
-  /** What runs is for another agent to go on with: nothing of it is ended from here. */
+  /** Whether another agent takes over the Envoys, so that this agent ends none. */
   get letsGo(): boolean {
     return this.#letsGo;
   }
 
-  /** @throws Error when one of them would end with this agent */
+  /** @throws Error if an Envoy would end with this agent */
   letGo(): void {
     for (const [child, { epoch }] of this.#running) {
       if (child.letGo === undefined) throw new Error(`epoch ${epoch} cannot outlive this agent`);
@@ -37,20 +35,20 @@ export class ProcessTable {
     this.#letsGo = true;
   }
 
-  /** What runs is this agent's. */
+  /** Undoes the hand-over: the Envoys belong to this agent again. */
   keep(): void {
     this.#letsGo = false;
   }
 
-  /** What was let go is adopted anew. */
+  /** Removes all entries, before handed-over Envoys are adopted again. */
   forget(): void {
     this.#running.clear();
   }
 
-  /** From the moment of its spawn until its exit event the process is in the table. */
+  /** The entry exists from the spawn until the exit event. */
   add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
     if (child.pid === undefined) return;
-    // The number of a process that is not our own child is known a moment later.
+    // The PID of a process that is not a child of the agent is known only after `spawn`.
     const running = { epoch, baseId, pid: child.pid };
     this.#running.set(child, running);
     child.once('spawn', () => {
@@ -64,17 +62,17 @@ export class ProcessTable {
     return [...this.#running.values()];
   }
 
-  /** For the moment in which the agent itself ends: nothing can be waited for any more. */
+  /** For an agent that exits immediately and cannot wait. */
   killAll(): void {
     if (this.#letsGo) return;
-    // The handle's kill, not the number's: a reaped process's number may be another one's already.
+    // By the handle, not by the PID, which may be reused after the process was reaped.
     for (const child of this.#running.keys()) child.kill('SIGKILL');
   }
 
   /**
-   * Ends what is left and waits until it is gone.
+   * Kills all processes and waits for their exit.
    *
-   * @returns the processes that had to be ended
+   * @returns the processes that had to be killed
    */
   async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
     if (this.#letsGo) return [];

@@ -1,11 +1,11 @@
-/** Files of the agent that may be gone, unreadable or read-only by now: nobody is helped by an error. */
+/** Access to files of the agent that may be missing, unreadable or read-only, without errors. */
 import { rmSync } from 'node:fs';
 import { readRegularFile } from '../../runtime/files/regular-file.ts';
 
-/** More than any such file has. */
+/** Far above the size of such files. */
 const maxTextBytes = 1024 * 1024;
 
-/** Empty where there is no regular file to read: a link is not followed, and a FIFO blocks nothing. */
+/** Content of a regular file, otherwise empty. Follows no symbolic link and does not block on a FIFO. */
 export function textOf(file: string): string {
   try {
     return readRegularFile(file, { maxBytes: maxTextBytes }).content.toString();
@@ -14,11 +14,11 @@ export function textOf(file: string): string {
   }
 }
 
-/** A file, or a folder with all that is in it. */
+/** Removes a file or a folder with its content. */
 export function removeQuietly(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // What is left of it harms nobody.
+    // Remaining files do no harm.
   }
 }

@@ -14,7 +14,7 @@ function folder(): string {
 
 const flag = '--runDir';
 
-test('what is done in a scratch folder leaves nothing behind, also when it fails', () => {
+test('removes the temporary folder after success and failure', () => {
   const path = folder();
   const seen = inScratchFolder([{ path, flag }], (scratch) => {
     writeFileSync(join(scratch, 'file'), '');
@@ -30,7 +30,7 @@ test('what is done in a scratch folder leaves nothing behind, also when it fails
   expect(readdirSync(path)).toEqual([]);
 });
 
-test('a folder that has vanished is made again, with what was above it', () => {
+test('creates a missing parent folder again, with its own parents', () => {
   const parent = folder();
   const path = join(parent, 'a', 'b');
   expect(inScratchFolder([{ path, flag }], existsSync)).toBe(true);
@@ -38,7 +38,7 @@ test('a folder that has vanished is made again, with what was above it', () => {
   expect(inScratchFolder([{ path, flag }], existsSync)).toBe(true);
 });
 
-test('the next parent is taken where the first cannot be used; with none left, the first is told', () => {
+test('uses the next parent folder if the first is unusable, and reports the first if none is usable', () => {
   const parent = folder();
   writeFileSync(join(parent, 'file'), '');
   const unusable = { path: join(parent, 'file', 'below'), flag };
@@ -52,18 +52,18 @@ test('the next parent is taken where the first cannot be used; with none left, t
 test.each([
   ['in /proc', () => '/proc/no/such'],
   [
-    'behind a link that leads nowhere',
+    'behind a dangling symbolic link',
     () => {
       const link = join(folder(), 'link');
       symlinkSync('/nowhere/at/all', link);
       return join(link, 'below');
     },
   ],
-])('a folder %s is given up at once, not tried for ever', (_, path) => {
+])('fails immediately for a folder %s', (_, path) => {
   expect(() => makeFolder(path())).toThrow(/ENOENT|ENOTDIR|EACCES|EPERM/);
 });
 
-test('a folder below a working directory that was removed is given up, too', () => {
+test('fails for a relative folder if the working directory was removed', () => {
   const gone = join(folder(), 'gone');
   mkdirSync(gone);
   const before = process.cwd();

@@ -1,6 +1,6 @@
 /**
- * Files of the agent that live for a moment: pipes to an Envoy, a bootstrap that is being written. The folder that they lie
- * in may be read-only, full, or gone since the last time: that is told with its name and the flag that names another one.
+ * Temporary files of the agent: named pipes to Envoy, and a bootstrap that is being written. If their folder is read-only, full or missing, the
+ * error contains the folder and the flag that sets another one.
  */
 import { mkdtempSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,17 +8,16 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { removeQuietly } from './quiet-files.ts';
 
-/** A folder that may be written, and the flag that names another one. */
+/** A writable folder, and the flag that sets it. */
 export interface ScratchParent {
   readonly path: string;
   readonly flag: string;
 }
 
 /**
- * Does something in a folder of its own, which is gone afterwards. Each parent is tried in turn and made where it is
- * missing: one that cannot hold such a folder, or in which the deed fails, is passed over.
+ * Runs a function with a temporary folder, which is then removed. Uses the first parent in which both work, and creates missing parents.
  *
- * @throws ChartpilotError FILE_UNWRITABLE that tells of the first parent
+ * @throws ChartpilotError FILE_UNWRITABLE with the problem of the first parent
  */
 export function inScratchFolder<A>(parents: readonly ScratchParent[], deed: (folder: string) => A): A {
   let problem: ChartpilotError | undefined;
@@ -39,7 +38,7 @@ export function inScratchFolder<A>(parents: readonly ScratchParent[], deed: (fol
   throw problem ?? new Error('no directory configured');
 }
 
-/** Node says `ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`: what was made in the folder tells nobody anything. */
+/** Removes the operation and the path in the temporary folder from Node's message (`ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`). */
 export function unwritable(path: string, error: unknown, flag: string): ChartpilotError {
   const why = messageOf(error).replace(/, (?:open|mkdir|mkdtemp|write|rename|close|stat)\b.*$/s, '');
   return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${why}`, {

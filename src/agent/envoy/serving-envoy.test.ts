@@ -25,7 +25,7 @@ const silent = () => listening(() => {});
 const adminAt = (port: number) => createAdminClient('127.0.0.1', port);
 const ports = (port: number | undefined): ServingPorts => ({ host: '127.0.0.1', port });
 
-test('the admin interface is believed where it answers', async () => {
+test('uses the state of the admin interface if it responds', async () => {
   const admin = adminAt(await answering(503, 'DRAINING\n'));
   const others = ports(await answering(404));
   for (const at of ['admin', 'admin or port'] as const) {
@@ -37,14 +37,14 @@ test('the admin interface is believed where it answers', async () => {
   }
 });
 
-test('an admin port that is nobody’s says that Envoy is not ready where it should be its own, and nothing where it was lost', async () => {
+test('reports not live if the admin port refuses connections, unless the port was lost to another process', async () => {
   const admin = adminAt(await freePort());
   const others = ports(await answering(404));
   expect(await askServingEnvoy('admin', admin, lives, others)).toMatchObject({ by: 'admin', live: false });
   expect(await askServingEnvoy('admin or port', admin, lives, others)).toMatchObject({ by: 'port', live: true });
 });
 
-test('an admin port that somebody holds without answering is not waited for longer than a probe has time', async () => {
+test('waits at most 2.5 s for an admin port that accepts connections and does not respond', async () => {
   const admin = adminAt(await silent());
   const others = ports(await answering(404));
   const taken = await msWithoutQueueing([process.pid], async () => {
@@ -53,7 +53,7 @@ test('an admin port that somebody holds without answering is not waited for long
   expect(taken).toBeLessThan(2_500);
 });
 
-test('any answer at the port will do, and none will not', async () => {
+test('reports live for any HTTP response of the listener, and not live without one', async () => {
   const admin = adminAt(1);
   const nobody = await freePort();
   expect(await askServingEnvoy('port', admin, lives, ports(await answering(404)))).toMatchObject({ live: true });
@@ -65,12 +65,12 @@ test('any answer at the port will do, and none will not', async () => {
   expect(await askServingEnvoy('port', admin, lives, ports(await silent()))).toMatchObject({ live: false });
 });
 
-test('a port that answers with another protocol says nothing of Envoy', async () => {
+test('reports not live if the listener responds with another protocol', async () => {
   const word = await askServingEnvoy('port', adminAt(1), lives, ports(await switchingProtocols()));
   expect(word).toMatchObject({ by: 'port', live: false });
 });
 
-test('where no port is known its process has to live; one whose process is gone is not ready, whoever answers', async () => {
+test('checks the process if no listener port is known, and reports not live after its exit in any case', async () => {
   const admin = adminAt(1);
   expect(await askServingEnvoy('port', admin, lives, ports(undefined))).toMatchObject({ live: true });
   for (const port of [undefined, await answering(404)]) {

@@ -1,4 +1,4 @@
-/** Asks the Envoy that serves whether it does: by its admin interface, or without one. */
+/** Probes the serving Envoy by its admin interface, or by a listener if that is unavailable. */
 import { get } from 'node:http';
 import type { EnvoyProbe, EnvoyResponded } from '../../../machines/agent/status-protocol.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
@@ -7,7 +7,7 @@ import { startTimeOf } from './base-ids/base-ids.ts';
 
 export interface ServingPorts {
   readonly host: string;
-  /** Port of a listener of Envoy's that forwards one path only; undefined: none is known. */
+  /** Port of an Envoy listener that forwards one path only; `undefined` if none is known. */
   readonly port: number | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface EnvoyRun {
   readonly baseId: number;
 }
 
-/** The process of the Envoy that serves, as it was when it began to: its number may be another one's later. */
+/** The process of the serving Envoy. Identified by its start time too, because the kernel reuses PIDs. */
 export class ServingProcess {
   readonly #pid: number;
   readonly #startTime: string | undefined;
@@ -26,7 +26,7 @@ export class ServingProcess {
     this.#startTime = startTimeOf(pid);
   }
 
-  /** The kernel knows of its end before the charts do. */
+  /** The kernel reports the exit before the charts receive it. */
   get lives(): boolean {
     return this.#startTime !== undefined && startTimeOf(this.#pid) === this.#startTime;
   }
@@ -35,11 +35,11 @@ export class ServingProcess {
 type Word = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
 
 const adminLimitMs = 3_000;
-/** A child that SIGKILL does not end holds the admin port and answers nobody. */
+/** A child that SIGKILL does not end keeps the admin port open without responding. */
 const doubtfulAdminLimitMs = 1_000;
 const portLimitMs = 1_000;
 
-/** Asks where `at` says: the admin interface, a worker at its port, or both, of which the former counts if it answers. Never rejects. */
+/** Probes the admin interface, a worker's port, or both as `at` selects; with both, the admin interface wins if it responds. Never rejects. */
 export async function askServingEnvoy(
   at: EnvoyProbe['at'],
   admin: AdminClient,
@@ -52,7 +52,7 @@ export async function askServingEnvoy(
   return state.responded ? { by: 'admin', ...state } : port;
 }
 
-/** A worker answers a path that it has no route for, whatever the main thread does. Without a port its process has to do. */
+/** A worker responds to a path without a route even if the main thread is blocked. Without a port, only checks the process. */
 async function askPort(
   process: Pick<ServingProcess, 'lives'> | undefined,
   { host, port }: ServingPorts,

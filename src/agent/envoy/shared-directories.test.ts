@@ -1,4 +1,4 @@
-/** Issue 33, item 13: what another user leaves where the agent writes beside others, /dev/shm and a shared run directory. */
+/** Issue 33, item 13: hostile files of another user in /dev/shm and in a shared run directory. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { claimBaseId } from './base-ids/base-ids.ts';
 import { AgentRecord } from './record/agent-record.ts';
 import { containerIdentity } from './record/record-neighbours.ts';
 
-/** As /dev/shm is: everybody may create files, and nobody may remove those of others. */
+/** A folder with the permissions of /dev/shm: all users may create files, and only owners may remove them. */
 function sharedFolder(): { path: string; victim: string } {
   const path = mkdtempSync(join(tmpdir(), 'shared-'));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
@@ -21,14 +21,14 @@ function sharedFolder(): { path: string; victim: string } {
   return { path, victim };
 }
 
-test('a link in /dev/shm leads no check of shared memory to a file of root', async () => {
+test('does not follow a symbolic link in /dev/shm when it checks shared memory', async () => {
   const { path, victim } = sharedFolder();
   await asOtherUser(`ln -s ${victim} ${path}/.chartpilot-${process.pid}`);
   requireFolders({ runDir: join(path, 'run'), configPath: undefined, hotRestart: true, sharedMemoryDir: path });
   expect(readFileSync(victim, 'utf8')).toBe('content of root');
 });
 
-test('a link in a run directory leads no lock of a base id to a file of root', async () => {
+test('does not follow a symbolic link in the run directory when it locks a base ID', async () => {
   const { path, victim } = sharedFolder();
   const baseId = 61_234;
   await asOtherUser(`ln -s ${victim} ${path}/base-id-${baseId}.${process.pid}`);
@@ -37,7 +37,7 @@ test('a link in a run directory leads no lock of a base id to a file of root', a
   expect(readFileSync(victim, 'utf8')).toBe('content of root');
 });
 
-/** A blocked read ends with its process only. */
+/** Runs in a process of its own, because a blocked read ends only with its process. */
 async function ends(script: string): Promise<boolean> {
   const args = ['--input-type=module', '-e', script];
   const { timedOut, failed, stderr } = await execa(process.execPath, args, {
@@ -51,7 +51,7 @@ async function ends(script: string): Promise<boolean> {
 
 const moduleIn = (file: string): string => JSON.stringify(join(import.meta.dirname, file));
 
-test('a FIFO in place of a lock blocks no sweep of base ids', async () => {
+test('does not block on a FIFO in place of a lock', async () => {
   const { path } = sharedFolder();
   const baseId = 61_235;
   await asOtherUser(`mkfifo -m 666 ${path}/base-id-${baseId}`);
@@ -60,7 +60,7 @@ test('a FIFO in place of a lock blocks no sweep of base ids', async () => {
   expect(await ends(script)).toBe(true);
 });
 
-test('a FIFO in place of shared memory blocks no look at it', async () => {
+test('does not block on a FIFO in place of shared memory', async () => {
   const { path } = sharedFolder();
   await asOtherUser(`mkfifo -m 666 ${path}/envoy_shared_memory_10`);
   const look = `isMarkedInitializing(1, ${JSON.stringify(path)})`;
@@ -68,7 +68,7 @@ test('a FIFO in place of shared memory blocks no look at it', async () => {
   expect(await ends(script)).toBe(true);
 });
 
-test('a record that another user has left is not gone on with: it names what is run and what is killed', async () => {
+test('rejects a record directory of another user, because it names processes to run and to kill', async () => {
   const { path } = sharedFolder();
   await asOtherUser(`mkdir -m 777 ${path}/live-restore-${containerIdentity()}`);
   expect(() => new AgentRecord(path)).toThrow(

@@ -1,4 +1,3 @@
-/** Effects of the chart `shutdown`. */
 import { shutdownMachine } from '../../../machines/agent/envoy/shutdown.machine.ts';
 import { type CountEnvironment, countRequests } from '../admin/requests-in-flight.ts';
 

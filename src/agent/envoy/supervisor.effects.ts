@@ -1,4 +1,3 @@
-/** Effects of the chart `supervisor`. */
 import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
 import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
 import { type RepairEnvironment, repairSharedMemory } from './base-ids/shared-memory.ts';
@@ -6,7 +5,6 @@ import type { EnvoyBinaries } from './envoy-binaries.ts';
 
 export interface SupervisorEffects extends ActorsOf<typeof supervisorMachine, 'epoch' | 'shutdown'> {
   readonly binaries: EnvoyBinaries;
-  /** The Envoy that repairs shared memory. */
   readonly newest: RepairEnvironment;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whether a child that is gone had taken over from its parent. A probe looks every now and then: a child that becomes live
- * and dies between two looks leaves a parent that has closed its listeners, and nobody knows that nobody serves.
+ * Detects whether an exited child had taken over from its parent. A child that becomes live and exits between two probes leaves a parent with
+ * closed listeners, and nothing else would report that no Envoy serves.
  */
 import type { AdminConnector } from '../admin/admin-client.ts';
 import { isMarkedInitializing } from './base-ids/shared-memory.ts';
@@ -8,20 +8,20 @@ import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 export interface TakeOverEnvironment {
   readonly adminAt: AdminConnector;
   readonly sharedMemoryDir?: string;
-  /** The child had a parent that answered: known to an agent that came later, and can ask no more. */
+  /** Set for an adopted child whose parent responded before the adoption, which can no longer be checked. */
   readonly hadParent?: boolean;
 }
 
-/** An Envoy that serves answers in a few milliseconds, on a busy machine later; a child needs longer than that to attach. */
+/** A serving Envoy responds in a few milliseconds, on a busy host later; a child needs longer than this to attach. */
 const askFirstLimitMs = 2_000;
-/** Once more when it is gone: its exit waits for the answer, also that of a parent that hangs. */
+/** For the check after the exit, which delays the report of the exit if the parent hangs. */
 const askLimitMs = 500;
 
 /**
- * Called directly after the process of an epoch was spawned.
+ * Called right after the process of an epoch was spawned.
  *
- * @returns a function that reports, after the process has exited, whether the epoch had taken over: the parent's admin interface
- * responded before and no longer does (a child attaches, sets the mark, and closes it), and the mark is cleared, which happens
+ * @returns a function that, called after the process exited, reports whether the epoch had taken over: the parent's admin interface
+ * responded at first and no longer does (an attaching child sets the mark and closes it), and the mark is cleared, which happens
  * when the epoch becomes live (spec/envoy-hot-restart.md facts 1 and 2). `false` if this is unknown.
  */
 export function watchTakeOver(

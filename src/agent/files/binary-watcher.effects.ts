@@ -1,10 +1,9 @@
-/** Effects of the chart `binary-watcher`. */
 import { basename } from 'node:path';
 import { binaryWatcherMachine } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { type BinaryCheckEnvironment, checkBinary } from './check-binary.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
-/** @param binary path of the binary that is watched */
+/** @param binary path of the watched binary */
 export function binaryWatcherWithEffects(binary: string, check: BinaryCheckEnvironment) {
   return binaryWatcherMachine.provide({
     actors: {

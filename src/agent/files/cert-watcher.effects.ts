@@ -1,4 +1,3 @@
-/** Effects of the chart `cert-watcher`. */
 import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';

@@ -23,8 +23,8 @@ function folder(): string {
 
 const sha256 = (...contents: string[]): string => createHash('sha256').update(contents.join('')).digest('hex');
 
-describe('the digest', () => {
-  test('is the hash of the files’ contents, by name and not by age', async () => {
+describe('digest of certificate directories', () => {
+  test("depends on the files' names and contents, and not on their age", async () => {
     const directory = folder();
     writeFileSync(join(directory, 'tls.key'), 'key');
     writeFileSync(join(directory, 'root.pem'), 'root');
@@ -46,17 +46,17 @@ describe('the digest', () => {
     expect(files).toHaveLength(1);
   });
 
-  test('of nothing is the hash of nothing', async () => {
+  test('is the hash of no data without files', async () => {
     expect((await digestDirectories([])).digest).toBe(sha256(''));
   });
 
-  test('counts a directory that is named twice once', async () => {
+  test('includes a directory that is named twice once', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'a.pem'), 'a');
     expect((await digestDirectories([directory, directory])).digest).toBe(sha256('a'));
   });
 
-  test('follows the links of a Kubernetes volume and reads each file once', async () => {
+  test('follows the links of a Kubernetes volume, and includes each file once', async () => {
     const directory = folder();
     mkdirSync(join(directory, '..2024_01_01'));
     writeFileSync(join(directory, '..2024_01_01', 'tls.crt'), 'one');
@@ -72,11 +72,11 @@ describe('the digest', () => {
   });
 });
 
-describe('a path that is not a certificate file', () => {
-  /** Root may read everything. */
+describe('path that is not a regular file or directory', () => {
+  /** Root can read all files. */
   const unlessRoot = process.getuid?.() === 0 ? test.skip : test;
 
-  test('is reported, and not awaited', async () => {
+  test('is reported without waiting for it', async () => {
     const directory = folder();
     mkdirSync(join(directory, 'tls.crt'));
     execFileSync('mkfifo', [join(directory, 'tls.key')]);
@@ -103,7 +103,7 @@ describe('a path that is not a certificate file', () => {
     ]);
   });
 
-  test('is reported for a file with the path of the directory, and not for a missing directory', async () => {
+  test('is reported as a file with the path of the directory, unlike a missing directory', async () => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     expect((await digestDirectories([file, `${file}-missing`])).problems).toEqual([
@@ -120,7 +120,7 @@ describe('a path that is not a certificate file', () => {
   });
 });
 
-describe('a reading of certificates', () => {
+describe('reading of certificates', () => {
   const read = (
     directories: string[],
     judge: CertificateJudge,
@@ -140,7 +140,7 @@ describe('a reading of certificates', () => {
   };
   const takesAll: CertificateJudge = async () => [];
 
-  test('has Envoy validate the files, and reports its message with file and blocks', async () => {
+  test("reports Envoy's message about the files, with file and blocks", async () => {
     const directory = withPair();
     const judge: CertificateJudge = async ([set]) => [
       { set: set!, result: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
@@ -151,7 +151,7 @@ describe('a reading of certificates', () => {
     expect((await read([directory], takesAll)).problems).toEqual([]);
   });
 
-  test('waits for a validation that hangs, is not started if it was aborted, and completes when its turn comes', async () => {
+  test('waits for a validation that hangs, starts none after an abort, and completes when its turn in the queue comes', async () => {
     const directory = withPair();
     const turns = new FileTurns();
     const hung = Promise.withResolvers<void>();
@@ -172,12 +172,12 @@ describe('a reading of certificates', () => {
     expect(validated).toBe(1);
   });
 
-  test('reads no further file after it was aborted', async () => {
+  test('reads no more files after an abort', async () => {
     const directory = withPair();
     await expect(digestDirectories([directory], AbortSignal.abort())).rejects.toThrow('aborted');
   });
 
-  test('without a validation reports that, and no problem of the files', async () => {
+  test('reports a missing validation, and no problem of the files', async () => {
     const directory = withPair();
     const none: CertificateJudge = async ([set]) => [{ set: set!, result: { is: 'not known', why: 'no time' } }];
     expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
@@ -204,7 +204,7 @@ describe('a reading of certificates', () => {
     ).toHaveLength(1);
   });
 
-  test('restarts if files change, so that the validation concerns the files that were read', async () => {
+  test('restarts if files change, so that the validated files are the ones that were read', async () => {
     const directory = withPair();
     let validated = 0;
     const changing =
@@ -222,8 +222,8 @@ describe('a reading of certificates', () => {
   });
 });
 
-describe('waiting for files', () => {
-  /** Starts the effect in a machine that records its events. */
+describe('waiting for certificate files', () => {
+  /** Starts the actor in a machine that records its events. */
   function wait(files: string[]): { reports: Omit<FilesPending, 'type'>[]; stop: () => void } {
     const reports: Omit<FilesPending, 'type'>[] = [];
     const parent = setup({
@@ -236,7 +236,7 @@ describe('waiting for files', () => {
     return { reports: reports, stop: () => void actor.stop() };
   }
 
-  test('reports missing files at once, and after each change', async () => {
+  test('reports missing files immediately, and after each change', async () => {
     const directory = folder();
     const [one, two] = [join(directory, 'one'), join(directory, 'two')];
     writeFileSync(one, '');
@@ -254,7 +254,7 @@ describe('waiting for files', () => {
     await eventuallyHolds(() => expect(reports).toEqual([{ missing: [], unreachable: [] }]));
   });
 
-  test('reports a file that can never be read separately, with the reason', async () => {
+  test('reports an unreadable file separately, with the reason', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'file'), '');
     const below = join(directory, 'file', 'below');
@@ -263,7 +263,7 @@ describe('waiting for files', () => {
     await eventuallyHolds(() => expect(reports).toEqual([{ missing: [], unreachable }]));
   });
 
-  test('nothing is reported after the stop', async () => {
+  test('reports nothing after it was stopped', async () => {
     const file = join(folder(), 'file');
     const { reports, stop } = wait([file]);
     await eventuallyHolds(() => expect(reports).toHaveLength(1));

@@ -14,9 +14,8 @@ import { type CertificateSet, describeCertificates, inspectCertificates } from '
 import { readSmallFile } from './certificate-reading.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
 
-/** Names of watched files. */
 export const certificateFile = /\.(pem|crt|key)$/;
-/** `..data` and its targets: the links beside them have the same files. */
+/** `..data` and its targets, which contain the same files as the links beside them. */
 export const kubernetesInternal = /^\.\./;
 
 /** Content of the directories, and problems that prevent its use. */
@@ -26,7 +25,7 @@ export interface CertificateReading {
   /** Files in the digest. */
   readonly files: string[];
   readonly problems: string[];
-  /** Codes of the problems, each once; `undefined` without problems. */
+  /** Codes of the problems without duplicates; `undefined` without problems. */
   readonly code?: string;
   /** Why the files could not be validated. */
   readonly notJudged?: string;
@@ -34,19 +33,18 @@ export interface CertificateReading {
 
 interface DirectoriesRead extends CertificateReading {
   readonly found: readonly CertificateProblem[];
-  /** Sets for Envoy to validate. */
+  /** Certificate sets for Envoy to validate. */
   readonly sets: readonly CertificateSet[];
   readonly contents: ReadonlyMap<string, Buffer>;
 }
 
-/** A larger directory has other files than certificates. */
+/** A larger directory does not contain only certificates. */
 export const maxFiles = 1_000;
 const maxBytes = 64 * 1024 * 1024;
 
 /**
- * SHA-256 of the certificate files in the directories, in the order of the list and of the names. An unreadable file or
- * directory is skipped and reported. Rejects only if it is aborted: a call that hangs cannot be ended, but nothing is
- * read after it.
+ * SHA-256 of the certificate files in the directories, in the order of the list and of the names. Skips and reports unreadable files and directories.
+ * Rejects only if aborted: a call that hangs cannot be ended, but no file is read after it.
  */
 export async function digestDirectories(
   directories: readonly string[],
@@ -116,7 +114,7 @@ function unreadableAs(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_FILE_UNREADABLE', message);
 }
 
-/** Texts and codes, each once. */
+/** Without duplicates. */
 function reported(problems: readonly CertificateProblem[]): Pick<CertificateReading, 'problems' | 'code'> {
   const texts = [...new Set(problems.map(({ message }) => message))];
   const codes = [...new Set(problems.map(({ code }) => code))];
@@ -134,12 +132,12 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
   }
 }
 
-/** Files that are replaced one after the other do not match for a moment. */
+/** Files that are replaced one by one are inconsistent for a moment. */
 const readings = 3;
 
 /**
- * The digest effect of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if it
- * is aborted, which the chart does after its limit.
+ * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if aborted, which the chart does
+ * after its limit.
  */
 export function readCertificates(judge: CertificateJudge, log: Logger, turns: FileTurns) {
   return fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
@@ -147,7 +145,7 @@ export function readCertificates(judge: CertificateJudge, log: Logger, turns: Fi
     const digest = (): Promise<DirectoriesRead> => turns.run(() => digestDirectories(directories, signal), signal);
     let read = await digest();
     if (!input.judge) {
-      // Whether Envoy starts with the files is unknown here, because a running one may have been adopted.
+      // A running Envoy may have been adopted, so it is unknown whether Envoy starts with these files.
       if (read.problems.length > 0) {
         log.warn('certificates.invalid', { code: read.code, reason: read.problems.join('; ') });
       }
@@ -198,15 +196,12 @@ async function validateSets(
   return { problems: refused };
 }
 
-/** Without Envoy's prefix, which concerns the generated configuration. */
+/** Removes Envoy's prefix about the generated configuration. */
 const plain = (why: string): string => why.replace(/^error initializing configuration '.*?': /, '');
 
 const pollMs = 100;
 
-/**
- * The wait effect of the cert-watcher: reports missing files at once and after each change. The chart decides when the
- * wait ends.
- */
+/** The wait actor of the cert-watcher: reports missing files immediately and after each change, until the chart stops it. */
 export function waitForFiles(turns: FileTurns) {
   return fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
     const stop = new AbortController();
@@ -232,7 +227,7 @@ async function reportMissingFiles(
   }
 }
 
-/** One after the other, so that a hanging call blocks one thread. */
+/** Sequential, so that a call that hangs blocks one thread. */
 async function missingFilesOf(files: readonly string[]): Promise<FilesPending> {
   const problems: (string | undefined)[] = [];
   for (const file of files) problems.push(await whyUnreadable(file));

@@ -11,7 +11,7 @@ const encrypted = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   .privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' })
   .toString();
 
-/** With a changed letter in the middle. */
+/** Changes a letter in the middle. */
 const broken = (pem: string): string => {
   const middle = pem.length / 2;
   return `${pem.slice(0, middle)}!${pem.slice(middle + 1)}`;
@@ -23,7 +23,7 @@ const inspected = (files: Record<string, string>) =>
 const problemsOf = (files: Record<string, string>): string[] =>
   inspected(files).map(({ path, code, got }) => [path, code, ...(got === undefined ? [] : [`got ${got}`])].join(' '));
 
-test('a certificate, its key and a root are valid under either pair of names', () => {
+test('accepts a certificate, its key and a root under either pair of names', () => {
   expect(
     problemsOf({ 'tls.crt': one.certificate, 'tls.key': one.privateKey, 'ca.crt': authority.certificate }),
   ).toEqual([]);
@@ -102,14 +102,14 @@ test.each([
     'tls.key PRIVATE_KEY_INVALID',
     /block 1 \(ENCRYPTED PRIVATE KEY\) is encrypted/,
   ],
-])('%s is reported with its file', (_, files, problem, reason) => {
+])('reports %s with its file', (_, files, problem, reason) => {
   expect(problemsOf(files)).toEqual([problem]);
   expect(inspected(files)[0]?.message).toMatch(reason);
   // Messages contain no part of a key.
   expect(JSON.stringify(inspected(files))).not.toContain(one.privateKey.split('\n')[1]!.slice(0, 20));
 });
 
-test('exchanged certificate and key are reported separately', () => {
+test('reports swapped certificate and key separately', () => {
   expect(problemsOf({ 'tls.crt': one.privateKey, 'tls.key': one.certificate })).toEqual([
     'tls.crt CERTIFICATE_MISSING got a private key',
     'tls.key PRIVATE_KEY_INVALID got a certificate',
@@ -119,13 +119,13 @@ test('exchanged certificate and key are reported separately', () => {
   );
 });
 
-test('PEM blocks of other kinds and text between blocks are no problem', () => {
+test('ignores other kinds of PEM blocks and text between blocks', () => {
   const parameters = '-----BEGIN DH PARAMETERS-----\nMEYCQQ==\n-----END DH PARAMETERS-----\n';
   const chain = `Bag Attributes\n${one.certificate}some words\n${authority.certificate}`;
   expect(problemsOf({ 'dhparam.pem': parameters, 'tls.crt': chain, 'tls.key': one.privateKey })).toEqual([]);
 });
 
-test('Envoy validates each key with its certificate, whatever their names, and the remaining certificates as roots', () => {
+test('has Envoy validate each key with its certificate, whatever their names, and other certificates as roots', () => {
   const files = {
     'server.pem': other.certificate + other.privateKey,
     'tls.crt': one.certificate,
@@ -141,7 +141,7 @@ test('Envoy validates each key with its certificate, whatever their names, and t
   ]);
 });
 
-test('the keys of a chain are described, not shown', () => {
+test('describes the keys of a chain without revealing them', () => {
   const rsa = authority.issue(['rsa'], generateKeyPairSync('rsa', { modulusLength: 1024 }));
   expect(describeCertificates(Buffer.from(rsa.certificate + one.certificate))).toBe(
     'block 1: RSA 1024 bits, block 2: EC prime256v1',

@@ -1,6 +1,6 @@
 /**
- * Problems of certificate files that can be found without Envoy: missing files, exchanged files, invalid blocks. Envoy
- * validates the rest (certificate-verdict.ts). Never throws, and never reports a file's content.
+ * Finds problems of certificate files without Envoy: missing and swapped files, invalid blocks. Envoy validates the rest (certificate-verdict.ts).
+ * Never throws, and never reports a file's content.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
@@ -14,12 +14,12 @@ const pairs: readonly (readonly [certificate: string, key: string])[] = [
   ['cert-chain.pem', 'key.pem'],
 ];
 
-/** A certificate chain with its key, or trusted certificates, by file name. */
+/** A certificate chain with its key, or trusted certificates; file names. */
 export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
 
 /** Content of the files of one directory. */
 export interface CertificateFindings {
-  /** By file and block. */
+  /** Sorted by file and block. */
   readonly problems: CertificateProblem[];
   readonly sets: CertificateSet[];
 }
@@ -37,7 +37,7 @@ interface ReadFile {
 /**
  * Reads the files of one directory, and finds problems that do not need Envoy.
  *
- * @param contents by name; each name is that of a certificate or key file
+ * @param contents by name of a certificate or key file
  */
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
   const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
@@ -68,7 +68,7 @@ function read(name: string, content: Buffer): ReadFile {
 
 function whyNoPem(content: Buffer): string {
   if (content.length === 0) return 'file is empty';
-  // A SEQUENCE of ASN.1, with which DER certificates and keys begin.
+  // DER certificates and keys begin with an ASN.1 SEQUENCE.
   if (content[0] === 0x30) return 'no PEM certificate or private key found, the file is DER';
   return 'no PEM certificate or private key found';
 }
@@ -138,7 +138,7 @@ function isKeyOf(key: KeyObject, certificate: X509Certificate | string): boolean
   }
 }
 
-/** Known pairs, then each other key with the file whose first certificate matches it; the remaining files are roots. */
+/** Known pairs, then each other key with the file whose first certificate matches; remaining files are roots. */
 function setsOf(files: readonly ReadFile[]): CertificateSet[] {
   const paired = files.flatMap((file) => {
     if (file.keys.length === 0) return [];
@@ -152,7 +152,7 @@ function setsOf(files: readonly ReadFile[]): CertificateSet[] {
   return [...paired, ...roots.map(({ name }) => ({ roots: name }))];
 }
 
-/** The kind of key of each certificate in a file, which Envoy's message does not have. */
+/** The key type of each certificate in a file, which Envoy's message lacks. */
 export function describeCertificates(content: Buffer): string {
   const described = pemBlocks(content)
     .filter(isCertificate)

@@ -1,13 +1,13 @@
-/** Reads one small file, whatever is at its path: a directory, a pipe without a writer, a disk image. */
+/** Reads a small file. The path may name anything: a directory, a pipe without a writer, a disk image. */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 
-/** All public roots have 0.3 MiB. */
+/** All public roots together have 0.3 MiB. */
 const largestFileBytes = 4 * 1024 * 1024;
 
-/** @returns its content, or an error: never rejects, never waits for a writer */
+/** @returns content or error; never rejects, and never waits for the writer of a pipe */
 export async function readSmallFile(
   path: string,
 ): Promise<Buffer | { readonly problem: string; readonly code: CertificateCode }> {
@@ -21,7 +21,7 @@ export async function readSmallFile(
     if (!found.isFile) return unreadable(`must be a regular file, got ${found.kind}`);
     const content = Buffer.alloc(Math.min(size, largestFileBytes) + 1);
     let bytes = 0;
-    // One byte more than the size, to detect that the file has grown.
+    // One byte more than the size, to detect a growing file.
     for (let read = 1; read > 0 && bytes < content.length; bytes += read) {
       ({ bytesRead: read } = await file.read(content, bytes, content.length - bytes));
     }

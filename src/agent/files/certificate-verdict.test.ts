@@ -1,4 +1,4 @@
-/** Validation of certificates by the real Envoy. */
+/** Validates certificates with the real Envoy. */
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' })],
   ['RSA 2048', generateKeyPairSync('rsa', { modulusLength: 2048 })],
   ['Ed25519', generateKeyPairSync('ed25519')],
-])('%s is accepted', async (_, keys) => {
+])('accepts %s', async (_, keys) => {
   expect(await judge([pair(folder(), 'one', keys)])).toEqual([]);
 });
 
@@ -46,14 +46,14 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['RSA of 1024 bits', generateKeyPairSync('rsa', { modulusLength: 1024 })],
   ['P-224', generateKeyPairSync('ec', { namedCurve: 'P-224' })],
   ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' })],
-])('%s is rejected, with the file', async (_, keys) => {
+])('rejects %s, with the name of the file', async (_, keys) => {
   const set = pair(folder(), 'one', keys) as { certificate: string };
   expect(await judge([set as CertificateSet])).toEqual([
     { set, result: { is: 'refused', why: expect.stringContaining(set.certificate) } },
   ]);
 });
 
-test('each rejected set of several is reported', async () => {
+test('reports each rejected set of several', async () => {
   const directory = folder();
   const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' });
   const roots = join(directory, 'roots.pem');
@@ -64,7 +64,7 @@ test('each rejected set of several is reported', async () => {
   expect(judged[1]!.result.why).toContain(`Failed to load trusted CA certificates from ${roots}`);
 });
 
-test('an Envoy that hangs, exits or is missing gives no result for the certificates', async () => {
+test('returns no result if Envoy hangs, exits or is missing', async () => {
   const directory = folder();
   const set = pair(directory, 'good');
   const script = (name: string, line: string): string => {

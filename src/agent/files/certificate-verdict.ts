@@ -1,14 +1,17 @@
 /**
- * Has Envoy validate certificate files before one is started with them: an Envoy that rejects them would serve without
- * their listener. Only Envoy knows what it accepts (measured: no RSA below 2048 bits, no curve but P-256, P-384 and
- * P-521, no invalid block after a valid one).
+ * Has Envoy validate certificate files before it is started with them, because it would serve without the listener of rejected ones. Only Envoy knows
+ * what it accepts (measured: no RSA below 2048 bits, only the curves P-256, P-384 and P-521, no invalid block after a valid one).
  */
 
 import { envoyLogFormat } from '../envoy/envoy-args.ts';
 import { type ValidationEnvironment, type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 
-/** Has Envoy validate sets of certificates. The files are named by their paths. @returns the rejected sets */
+/**
+ * Validates certificate sets, whose files are named by path.
+ *
+ * @returns the rejected sets
+ */
 export type CertificateJudge = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<JudgedSet[]>;
 
 /** A set that Envoy rejects, or that it could not validate. */
@@ -17,12 +20,12 @@ export interface JudgedSet {
   readonly result: Exclude<Verdict, { is: 'taken' }>;
 }
 
-/** Sets for one run: its configuration is an argument, which is limited to 128 KiB. */
+/** Sets per run, because their configuration is an argument, which is limited to 128 KiB. */
 const setsAtOnce = 200;
-/** Limit of reported sets of a directory. */
+/** Limit of reported sets per directory. */
 const maxRejectedSets = 16;
 
-/** Validates all sets in one run; if some are rejected, each in its own run. */
+/** Validates all sets in one run and, if this fails, each in its own run. */
 export function certificateJudge(environment: ValidationEnvironment & { readonly limitMs?: number }): CertificateJudge {
   const validate = (sets: readonly CertificateSet[], signal: AbortSignal): Promise<Verdict> =>
     validateWithEnvoy(environment, judgementArguments(sets), {
@@ -35,21 +38,21 @@ export function certificateJudge(environment: ValidationEnvironment & { readonly
       const some = sets.slice(first, first + setsAtOnce);
       const result = await validate(some, signal);
       if (result.is === 'taken') continue;
-      // If Envoy cannot run, further runs would have the same result.
+      // If Envoy cannot run, further runs would fail as well.
       if (result.is === 'not known' || some.length === 1) return [...judged, { set: some[0]!, result: result }];
       for (const set of some) {
         const ofOne = await validate([set], signal);
         if (ofOne.is !== 'taken') judged.push({ set, result: ofOne });
         if (ofOne.is === 'not known' || judged.length >= maxRejectedSets) return judged;
       }
-      // Rejected together and accepted separately: only the message for all of them is known.
+      // If only all together are rejected, report that message.
       if (judged.length === 0) judged.push({ set: some[0]!, result: result });
     }
     return judged;
   };
 }
 
-/** Listeners are not started, so no port is opened. No file of the agent is needed. */
+/** Validation starts no listeners and opens no ports. */
 function judgementArguments(sets: readonly CertificateSet[]): string[] {
   const bootstrap = {
     static_resources: {

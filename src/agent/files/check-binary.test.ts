@@ -17,11 +17,11 @@ const versionOf = (release: string): string => `echo "envoy  version: abc123/${r
 interface Given {
   readonly release?: string;
   readonly hotRestart?: string;
-  /** Lines before the response. */
+  /** Output before the version. */
   readonly first?: string;
 }
 
-/** A program with Envoy's output: its hot restart version on standard error, without a line end. */
+/** A program with Envoy's output, including the hot restart version on stderr without a line end. */
 function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given = {}): string {
   return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
 }
@@ -59,13 +59,13 @@ function given(validation: Verdict = { is: 'taken' }, atFirst = envoy()) {
 
 const nameIn = (check: BinaryCheckResult): string => ('binary' in check ? check.binary : '');
 
-test('the current binary is known, and not executed', async () => {
+test('recognizes the current binary without executing it', async () => {
   const { check, judged } = given();
   expect(await check()).toMatchObject({ binary: firstBinary });
   expect(judged).toEqual([]);
 });
 
-test('a copy of a known binary is identified by its content', async () => {
+test('recognizes a copy of a known binary by its content', async () => {
   const { path, check, judged } = given();
   copyFileSync(path, `${path}.copy`);
   renameSync(`${path}.copy`, path);
@@ -73,7 +73,7 @@ test('a copy of a known binary is identified by its content', async () => {
   expect(judged).toEqual([]);
 });
 
-test('a compatible binary is offered with version, digest and path, and pinned', async () => {
+test('offers a compatible binary with version, digest and path, and pins it', async () => {
   const { path, put, check, binaries } = given();
   put(envoy({ release: '1.40.0' }));
   const found = await check();
@@ -88,26 +88,26 @@ test.each<[string, Given, RegExp]>([
     { hotRestart: '11.112' },
     /hot restart version 11\.112, running Envoy has 11\.104/,
   ],
-  ['that is no Envoy', { first: 'exit 0' }, /printed no Envoy version: exit code 0 without output/],
+  ['that is not Envoy', { first: 'exit 0' }, /printed no Envoy version: exit code 0 without output/],
   [
-    'that refuses a flag',
+    'that rejects a flag',
     { first: 'case "$*" in *concurrency*) echo "no such flag" >&2; exit 1;; esac' },
     /no such flag/,
   ],
-])('a binary %s is rejected', async (_, kind, why) => {
+])('rejects a binary %s', async (_, kind, why) => {
   const { put, check, judged } = given();
   put(envoy({ release: '1.40.0', ...kind }));
   expect(await check()).toMatchObject({ refused: expect.stringMatching(why) });
   expect(judged).toEqual([]);
 });
 
-test('a binary is accepted although the running one does not report its version', async () => {
+test('accepts a binary if the running one does not report its version', async () => {
   const { put, check, binaries } = given({ is: 'taken' }, '#!/bin/sh\necho "no such device" >&2\nexit 3\n');
   put(envoy({ release: '1.40.0' }));
   expect(binaries.pathOf(nameIn(await check()))).toMatch(/envoy$/);
 });
 
-test('a binary that rejects the bootstrap is rejected; without a validation the result is unknown', async () => {
+test('rejects a binary that rejects the bootstrap, and has no result without a validation', async () => {
   for (const [is, key] of [
     ['refused', 'refused'],
     ['not known', 'unknown'],
@@ -118,7 +118,7 @@ test('a binary that rejects the bootstrap is rejected; without a validation the 
   }
 });
 
-test('a file that does not exist or cannot be executed is rejected', async () => {
+test('rejects a file that does not exist or is not executable', async () => {
   const { path, put, check, folder } = given();
   rmSync(path);
   expect(await check()).toEqual({ refused: `${path} does not exist` });
@@ -129,7 +129,7 @@ test('a file that does not exist or cannot be executed is rejected', async () =>
   expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
 });
 
-test('a pinned binary is executed whatever file is at its path, until it is released or overwritten', async () => {
+test('executes a pinned binary after its path was replaced, until it is released or overwritten', async () => {
   const { path, put, check, binaries, folder } = given();
   renameSync(path, join(folder, 'old'));
   put(envoy({ release: '1.40.0' }));
@@ -142,7 +142,7 @@ test('a pinned binary is executed whatever file is at its path, until it is rele
   expect(() => binaries.pathOf(firstBinary)).toThrow(/unknown Envoy binary first/);
 });
 
-describe('a shell script that starts programs', () => {
+describe('program that starts other programs', () => {
   const pidsIn = (folder: string): number[] => {
     const file = join(folder, 'pids');
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
@@ -150,7 +150,7 @@ describe('a shell script that starts programs', () => {
   const ended = (folder: string) =>
     eventually('what it has started has ended', () => pidsIn(folder).every((pid) => !isAlive(pid)));
 
-  test('completes when it exits, whatever still runs, and leaves no process', async () => {
+  test('completes when it exits, and its other programs are killed', async () => {
     const { put, check, folder } = given();
     put(envoy({ release: '1.40.0', first: `sleep 60 &\necho $! >>${folder}/pids` }));
     expect(await check()).toMatchObject({ description: expect.stringMatching(/^1\.40\.0/) });
@@ -158,7 +158,7 @@ describe('a shell script that starts programs', () => {
     await ended(folder);
   });
 
-  test('is killed with its programs when it is aborted', async () => {
+  test('is killed with its other programs when aborted', async () => {
     const { put, asked: order, folder } = given();
     put(envoy({ first: `sh -c 'echo $$ >>${folder}/pids; exec sleep 60'` }));
     const check = order();

@@ -1,6 +1,4 @@
-/**
- * Checks a new Envoy binary before anything changes: its version, and whether it can take over from the running one.
- */
+/** Checks a new Envoy binary before it is used: its version, and whether it can take over from the running one. */
 import { closeSync, fstatSync } from 'node:fs';
 import { fromPromise } from 'xstate';
 import type { BinaryCheckOrder, BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
@@ -17,14 +15,14 @@ export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
   /** Queue for reads of the file. */
   readonly turns: FileTurns;
-  /** Arguments of Envoy, except its bootstrap: the binary must accept all of them. */
+  /** Arguments of Envoy except its bootstrap, all of which the binary must accept. */
   readonly words: readonly string[];
   readonly hotRestart: boolean;
-  /** Has the binary at a path validate the bootstrap. */
+  /** Validates the bootstrap with the binary at a path. */
   readonly validate: (path: string, signal: AbortSignal) => Promise<Verdict>;
 }
 
-/** Envoy parses its flags in a tenth of a second, on a busy host in a second. */
+/** Envoy parses its flags in 0.1 s, and up to 1 s on a busy host. */
 const runLimitMs = 30_000;
 
 export function checkBinary(environment: BinaryCheckEnvironment) {
@@ -42,7 +40,7 @@ async function check(
   const found = await turns.run(async () => openedAt(path), signal);
   if ('refused' in found) return found;
   const held = binaries.nameOf(found.stats);
-  // This binary was checked before, or is running.
+  // The binary was checked before, or is running.
   if (held !== undefined) {
     closeSync(found.fd);
     return { binary: held, description: found.realPath };
@@ -96,7 +94,7 @@ async function checkCompatibility(
   }
   if (hotRestart) {
     const running = await runBinary(binaries.newestPath, [...words, '--hot-restart-version'], signal);
-    // A running Envoy that does not report its version is no reason to reject.
+    // Do not reject if the running Envoy does not report its version.
     if (running.exitCode === 0 && running.output !== compatibility.output) {
       const differs = `hot restart version ${compatibility.output}, running Envoy has ${running.output}`;
       return { refused: `${description} cannot hot restart the running Envoy: ${differs}` };
@@ -115,7 +113,7 @@ function describeBinary(release: string): string {
 
 interface ProgramOutput {
   readonly exitCode: number | undefined;
-  /** Standard output and standard error: versions of Envoy differ in which they use. */
+  /** stdout and stderr: versions of Envoy differ in which they use. */
   readonly output: string;
   readonly problem: string;
 }

@@ -1,10 +1,9 @@
 /**
- * Effects of the chart `directory-watch` (spec/agent.md §3.2–3.4). Directories are watched, never files: Kubernetes
- * replaces files by renaming a symbolic link beside them, and a watch of a file ends with the file.
+ * Effects of the chart `directory-watch` (spec/agent.md §3.2–3.4). Watches directories rather than files: Kubernetes replaces files by renaming a
+ * symbolic link beside them, and a watch of a file ends with the file.
  *
- * Node's watch rather than chokidar's: for one directory the kernel reports everything that is needed, the watch is
- * established synchronously, and only this effect calls the file system. On a file system that hangs, each
- * call blocks one of the process's four threads for files.
+ * Uses Node's watch rather than chokidar's: for one directory the kernel reports all that is needed, the watch is established synchronously, and only
+ * this file calls the file system. On a file system that hangs, each call blocks one of Node's four file threads.
  */
 import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
@@ -23,9 +22,9 @@ import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { certificateFile, kubernetesInternal, maxFiles } from './certificate-files.ts';
 
 export interface WatchTimes {
-  /** Interval of checks whether the directory exists and is the same. */
+  /** Interval of checks that the directory exists and is the same. */
   readonly identityMs: number;
-  /** Polling interval, for changes that the kernel did not report. */
+  /** Polling interval for changes that the kernel did not report. */
   readonly safetyMs: number;
 }
 
@@ -42,21 +41,21 @@ const ofThisHost: WatchedFiles = { watch, readdir, stat };
 
 type Report = WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
 
-/** Watched names; default: certificates. Links of Kubernetes always are. */
+/** Watched names (default: certificates). Links of Kubernetes are always watched. */
 export type WatchedNames = (name: string) => boolean;
 
-/** @param names watched names; default: certificates */
+/** @param names watched names (default: certificates) */
 export function directoryWatchWithEffects(names?: WatchedNames) {
   return directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory({}, {}, names) } });
 }
 
-/** The watch effect of one directory. The chart handles a failed watch. */
+/** The watch actor of one directory. The chart handles a failed watch. */
 export function watchDirectory(
   times: Partial<WatchTimes> = {},
   files: Partial<WatchedFiles> = {},
   names: WatchedNames = (name) => certificateFile.test(name),
 ) {
-  // Checks that hang continue after their watch was aborted.
+  // Checks that hang survive the abort of their watch.
   const leftBehind = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; seen: string | null }>(({ input, sendBack }) => {
     const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
@@ -80,7 +79,7 @@ export function watchDirectory(
 
 const burstMs = 100;
 
-/** Reports the first change at once, and later ones of the same burst together. */
+/** Reports the first change immediately, and later ones of the same burst together. */
 class Burst {
   readonly #send: (path: string) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -115,17 +114,17 @@ interface WatchMeans {
   readonly leftBehind: Set<string>;
   readonly times: WatchTimes;
   readonly files: WatchedFiles;
-  /** Other files may change at any rate. */
+  /** Other files may change frequently. */
   readonly isWatchedName: WatchedNames;
 }
 
-/** Watches one path, whatever directory is at it. */
+/** Watches a path, including a replaced directory. */
 class DirectoryWatch {
   readonly #directory: string;
   readonly #means: WatchMeans;
   readonly #timer: NodeJS.Timeout;
   #watcher: FSWatcher | undefined;
-  /** Identity of the directory; `undefined` before the first check, and after the watched one was removed. */
+  /** Identity of the directory; `undefined` before the first check, and after it was removed. */
   #there: string | undefined;
   #isFirstCheck = true;
   #isChecking = false;
@@ -150,7 +149,7 @@ class DirectoryWatch {
     this.#unwatch();
   }
 
-  /** One check at a time: a pending one is not repeated. */
+  /** Runs one check at a time. */
   async #check(): Promise<void> {
     const { leftBehind } = this.#means;
     if (this.#isChecking || this.#closed || leftBehind.has(this.#directory)) return;
@@ -165,11 +164,10 @@ class DirectoryWatch {
     }
   }
 
-  /** Watches the directory that is at the path now. */
   async #ensureWatched(): Promise<void> {
     const { files, times } = this.#means;
     const there = await identityOf(this.#directory, files);
-    // Content before the watch, or the current one if that is unknown.
+    // Content before the watch, or the current content if unknown.
     if (this.#isFirstCheck) await this.#compareFirst();
     if (this.#closed) return;
     if (there !== this.#there) this.#meet(there);
@@ -195,11 +193,11 @@ class DirectoryWatch {
     watcher.on('change', (event, name) => this.#onEvent(event, name === null ? null : String(name)));
     watcher.on('error', (error) => this.#failed(error));
     this.#means.report({ type: 'watch.began' });
-    // Changes before the watch was established.
+    // Detects changes before the watch was established.
     await this.#compare();
   }
 
-  /** `undefined` if the directory was removed: the next check detects that. */
+  /** `undefined` if the directory was removed, which the next check detects. */
   #begun(): FSWatcher | undefined {
     try {
       return this.#means.files.watch(this.#directory);
@@ -213,7 +211,7 @@ class DirectoryWatch {
     const isItself = name === basename(this.#directory);
     if (name === null || isItself) this.#changed(this.#directory);
     else if (this.#means.isWatchedName(name)) this.#changed(join(this.#directory, name));
-    // The directory was removed or moved, and its watch with it. The next one may have the same inode.
+    // The directory was removed or moved together with its watch. The next one may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
     this.#there = undefined;
@@ -240,8 +238,8 @@ class DirectoryWatch {
     const isKnown = this.#seen !== null;
     const newestMs = await this.#compare();
     if (isKnown || this.#closed) return;
-    // Files are read when the watch is ordered, so later changes must be reported. The clock of another host may be
-    // wrong; if this took long, any file may have changed.
+    // Files are read when the watch is ordered, so later changes must be reported. Clocks of other hosts may be wrong; if this took long, any file may
+    // have changed.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
     const hasTakenLong = Date.now() - this.#beganAtMs > this.#means.times.identityMs;
     if (hasChanged || hasTakenLong) this.#changed(this.#directory);
@@ -276,8 +274,8 @@ async function identityOf(directory: string, files: WatchedFiles): Promise<strin
 }
 
 /**
- * A hash that changes with each watched file, as far as its metadata show, and never repeats, because change times
- * cannot be set. One file after the other: a check blocks at most one thread.
+ * A hash of the metadata of the watched files. It never repeats, because change times cannot be set. Sequential, so that a check blocks at most one
+ * thread.
  */
 async function contentsOf(
   directory: string,
@@ -288,7 +286,7 @@ async function contentsOf(
   if (typeof listed === 'string') return { seen: hash.update(listed).digest('hex'), newestMs: 0 };
   const names = listed.filter(isWatchedName).sort();
   hash.update(`${names.length}`);
-  // Added or removed names.
+  // Detects added and removed names.
   let newestMs = (await stat(directory).catch(() => undefined))?.mtimeMs ?? 0;
   for (const name of names.slice(0, maxFiles)) {
     const path = join(directory, name);

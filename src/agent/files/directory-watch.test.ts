@@ -22,7 +22,7 @@ interface Report {
   stop(): void;
 }
 
-/** Starts the effect in a machine that records its events. */
+/** Starts the actor in a machine that records its events. */
 function begin(directory: string, effect: ReturnType<typeof watchDirectory>, seen: string | null = null): Report {
   const paths: string[] = [];
   const facts: string[] = [];
@@ -63,7 +63,7 @@ async function watching(
       paths.length = 0;
       change();
       await eventually('it is told', () => paths.length > 0, { everyMs: 10 });
-      // For changes of the same burst.
+      // Ends the burst of changes.
       await sleep(150);
       return paths[0]!;
     },
@@ -76,7 +76,7 @@ function folder(): string {
   return temporary.path;
 }
 
-test('creating, changing and removing a file is reported', async () => {
+test('reports a created, changed and removed file', async () => {
   const directory = folder();
   const file = join(directory, 'tls.crt');
   const watch = await watching(directory);
@@ -85,7 +85,7 @@ test('creating, changing and removing a file is reported', async () => {
   expect(await watch.next(() => unlinkSync(file))).toBe(file);
 });
 
-test('files that exist at the start are not reported', async () => {
+test('does not report files that exist at the start', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   await sleep(100);
@@ -95,7 +95,7 @@ test('files that exist at the start are not reported', async () => {
   expect(paths).toEqual([]);
 });
 
-test('§3.3: Kubernetes’ switch of ..data is reported, although no watched file changes', async () => {
+test("§3.3: reports Kubernetes' switch of ..data, although no watched file changes", async () => {
   const directory = folder();
   mkdirSync(join(directory, '..1'));
   writeFileSync(join(directory, '..1', 'tls.crt'), 'one');
@@ -107,14 +107,14 @@ test('§3.3: Kubernetes’ switch of ..data is reported, although no watched fil
   symlinkSync('..2', join(directory, '..data_tmp'));
   await sleep(200);
   await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
-  // Again: the watch survives the first switch.
+  // The watch must survive the first switch.
   mkdirSync(join(directory, '..3'));
   symlinkSync('..3', join(directory, '..data_tmp'));
   await sleep(200);
   await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
 });
 
-test('a missing directory is reported when it appears, and watched from then on', async () => {
+test('reports a missing directory when it is created, and watches it', async () => {
   const directory = join(folder(), 'later');
   const watch = await watching(directory);
   await watch.next(() => mkdirSync(directory));
@@ -122,7 +122,7 @@ test('a missing directory is reported when it appears, and watched from then on'
   expect(await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'))).toBe(join(directory, 'a.pem'));
 });
 
-test('a directory that is removed and created again is watched again', async () => {
+test('watches a directory that is removed and created again', async () => {
   const directory = join(folder(), 'certs');
   mkdirSync(directory);
   const watch = await watching(directory);
@@ -132,7 +132,7 @@ test('a directory that is removed and created again is watched again', async () 
   await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'));
 });
 
-test('the target of a link is watched, also after the link changes', async () => {
+test('watches the target of a link, also after the link changes', async () => {
   const root = folder();
   mkdirSync(join(root, 'one'));
   mkdirSync(join(root, 'two'));
@@ -148,7 +148,7 @@ test('the target of a link is watched, also after the link changes', async () =>
   await watch.next(() => writeFileSync(join(root, 'two', 'a.pem'), 'a'));
 });
 
-test('a change that the kernel does not report is found by comparison', async () => {
+test('finds a change that the kernel does not report by comparison', async () => {
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
@@ -159,7 +159,7 @@ test('a change that the kernel does not report is found by comparison', async ()
   expect(await watch.next(() => writeFileSync(elsewhere, 'another'))).toBe(directory);
 });
 
-test('nothing is reported after the stop', async () => {
+test('reports nothing after it was stopped', async () => {
   const directory = folder();
   const watch = await watching(directory);
   watch.stop();
@@ -168,7 +168,7 @@ test('nothing is reported after the stop', async () => {
   expect(watch.paths).toEqual([]);
 });
 
-test('a directory that appears and disappears is reported as missing, found and watched', async () => {
+test('reports a directory that appears and disappears as missing, found and watched', async () => {
   const directory = join(folder(), 'certs');
   const watch = await watching(directory);
   expect(watch.facts).toEqual(['directory.missing']);
@@ -178,14 +178,14 @@ test('a directory that appears and disappears is reported as missing, found and 
   await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('directory.missing'));
 });
 
-test('a difference to the content before the watch is reported as a change', async () => {
+test('reports a difference to the content before the watch as a change', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   const watch = await watching(directory, watchDirectory(), 'what was there before');
   await eventuallyHolds(() => expect(watch.paths).toEqual([directory]));
 });
 
-test('another directory at the path is reported as found before changes of it are reported', async () => {
+test('reports another directory at the path as found before its changes', async () => {
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
@@ -198,7 +198,7 @@ test('another directory at the path is reported as found before changes of it ar
   await eventuallyHolds(() => expect(watch.facts).toEqual(['watch.began', 'directory.found', 'watch.began']));
 });
 
-test('a link to itself cannot be watched, which is reported once with the reason', async () => {
+test('reports once with the reason that a link to itself cannot be watched', async () => {
   const path = join(folder(), 'loop');
   symlinkSync(path, path);
   const watch = await watching(path);
@@ -210,7 +210,7 @@ const noMoreWatches = (): never => {
   throw Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), { code: 'ENOSPC' });
 };
 
-test('a failed watch reports the last known content, and the next one reports only changes since', async () => {
+test('reports the last known content when a watch fails, and the next watch only reports later changes', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
@@ -227,7 +227,7 @@ test('a failed watch reports the last known content, and the next one reports on
   expect(changed.paths).toEqual([directory]);
 });
 
-test('restored content differs from the earlier one, so that it is read again', async () => {
+test('reports restored content as changed, so that it is read again', async () => {
   const directory = folder();
   const link = join(directory, '..data');
   const switchTo = (target: string): void => {
@@ -244,7 +244,7 @@ test('restored content differs from the earlier one, so that it is read again', 
   expect(after.paths).toEqual([directory]);
 });
 
-test('a file system that hangs has one pending call, however often the watch is set up, and recovers', async () => {
+test('makes one call at a time on a file system that hangs, and recovers', async () => {
   const directory = folder();
   const hang = Promise.withResolvers<void>();
   let checks = 0;
@@ -267,7 +267,7 @@ test('a file system that hangs has one pending call, however often the watch is 
 });
 
 test.each(['changed', 'removed'] as const)(
-  'a file that is %s between the order to watch and the first comparison is reported',
+  'reports a file that is %s between the order to watch and the first comparison',
   async (how) => {
     const directory = folder();
     const file = join(directory, 'tls.crt');
@@ -284,7 +284,7 @@ test.each(['changed', 'removed'] as const)(
   },
 );
 
-test('files are read again if the first comparison took long', async () => {
+test('reads files again if the first comparison took long', async () => {
   const directory = folder();
   const slow = async (...args: Parameters<typeof stat>) => {
     await sleep(100);
@@ -294,7 +294,7 @@ test('files are read again if the first comparison took long', async () => {
   await eventuallyHolds(() => expect(paths).toEqual([directory]));
 });
 
-test('only files that are read are compared, one after the other', async () => {
+test('compares only files that are read, one by one', async () => {
   const directory = folder();
   for (let i = 0; i < 3_000; i++) writeFileSync(join(directory, `${i}.pem`), '');
   let atOnce = 0;

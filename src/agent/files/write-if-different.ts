@@ -1,10 +1,9 @@
-/** Writes files of certificates and bootstraps that other programs read at the same time. */
+/** Writes certificate and bootstrap files that other programs may read at the same time. */
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 import { readSmallFile } from './certificate-reading.ts';
 
 /**
- * Replaces a file atomically: a reader sees the old content or the new one. A file with the same content is not
- * written. The path may have anything, because other programs may write to the directory.
+ * Replaces a file atomically, unless it has the same content. Other programs may write to the directory, so the path may name anything.
  *
  * @param mode of a new file
  */

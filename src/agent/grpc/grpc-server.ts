@@ -1,7 +1,6 @@
 /**
- * A gRPC server on a Unix socket that only this user may open. If programs may follow each other at a path, each
- * listens on its own name `PATH.PID`, and the owner atomically replaces the path with a link to its socket. The path is
- * therefore always served, and no program closes the socket of another one.
+ * A gRPC server on a Unix socket that only this user can open. If several programs use a path in turn, each listens on its own name `PATH.PID`, and
+ * the owner atomically replaces the path with a link to its socket. So the path is always served, and no program closes the socket of another one.
  */
 import { once } from 'node:events';
 import { linkSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -24,17 +23,17 @@ import type { Ownership } from '../../runtime/ownership.ts';
 export type GrpcMethod = (call: ServerCall) => void;
 
 export interface GrpcServerLimits {
-  /** Concurrent connections; further ones are closed at once. */
+  /** Limit of concurrent connections; further ones are closed. */
   readonly connections: number;
-  /** Concurrent calls per connection. */
+  /** Limit of concurrent calls per connection. */
   readonly streams: number;
-  /** Rate of new calls per connection; a call costs the server more than the client. */
+  /** Rate of new calls per connection, which cost the server more than the client. */
   readonly callRate: Pace;
-  /** Rate of new calls of all connections together, because a client can open more connections. */
+  /** Rate of new calls in total, because a client can open more connections. */
   readonly totalCallRate: Pace;
-  /** Bytes of a call that a client may send before the server reads them. */
+  /** Bytes per call that a client may send before the server reads them. */
   readonly windowBytes: number;
-  /** Time for a client to read the last bytes of an ended call. */
+  /** How long a client may take to read the last bytes of a call. */
   readonly lingerMs: number;
 }
 
@@ -48,24 +47,22 @@ const defaultServerLimits: GrpcServerLimits = {
 };
 
 export interface GrpcServerOptions {
-  /** Paths such as `/package.Service/Method`. */
+  /** Key: path, such as `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   readonly limits?: Partial<GrpcServerLimits>;
-  /**
-   * Another program may listen at the path before or after this one; absent if the path belongs to this program alone.
-   */
+  /** Set if another program may listen at the path before or after this one. */
   readonly ownership?: Ownership;
 }
 
-/** Linux limit of a socket path, including the terminating NUL (unix(7)). */
+/** Linux limit of a socket path including the terminating NUL (unix(7)). */
 const maxPathBytes = 108;
-/** Timeout for a connection to the current server of a path. */
+/** Timeout of a connection to the current server of a path. */
 const neighbourLimitMs = 1_000;
-/** Invalid frames, and streams beyond the limit, after which a connection is closed. */
+/** Limit of invalid frames and excess streams, after which a connection is closed. */
 const maxInvalidFrames = 100;
 const maxHeaderBytes = 64 * 1024;
 
-/** A call of a client. Its stream may be read, written and paused; {@link end} ends it. */
+/** A call of a client. Its stream can be read, written and paused; {@link end} ends it. */
 export class ServerCall {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
@@ -88,19 +85,23 @@ export class ServerCall {
     return this.#isEnded || this.stream.destroyed;
   }
 
-  /** Sends frames, see `frameOf`. @returns false if the caller must wait for `drain` */
+  /**
+   * Sends frames, see `frameOf`.
+   *
+   * @returns false if the caller must wait for `drain`
+   */
   write(frames: Uint8Array): boolean {
     if (this.#isEnded || this.stream.closed || this.stream.destroyed) return true;
     this.#respond();
     return this.stream.write(frames);
   }
 
-  /** Sends the status after all written bytes, as long as the client reads. */
+  /** Sends the status after all written bytes, if the client reads them. */
   end(code: GrpcCode, details = ''): void {
     if (this.#isEnded || this.stream.destroyed) return;
     this.#isEnded = true;
     if (this.stream.closed) {
-      // The client has reset the call; Node would wait without limit for the written bytes to be sent.
+      // The client has reset the call, and Node would wait without limit for the written bytes to be sent.
       this.stream.destroy();
       return;
     }
@@ -109,7 +110,6 @@ export class ServerCall {
       this.stream.respond({ ...responseHeaders, ...this.#trailers }, { endStream: true });
       this.#leave();
     } else this.stream.end();
-    // Limits how long a client may take to read its response.
     const limit = setTimeout(() => this.stream.destroy(), this.#lingerMs);
     this.stream.once('close', () => clearTimeout(limit));
     this.stream.resume();
@@ -176,7 +176,7 @@ export class GrpcSocketServer {
   }
 
   /**
-   * Opens the socket. It replaces a stale socket; before this program owns the path, it listens beside the current one.
+   * Opens the socket. Replaces a stale socket; listens beside the current one until this program owns the path.
    *
    * @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED
    */
@@ -218,7 +218,7 @@ export class GrpcSocketServer {
     this.#server.on('error', () => {});
   }
 
-  /** Closes all connections and removes the socket, unless another program has replaced it. */
+  /** Closes all connections, and removes the socket unless another program has replaced it. */
   close(): void {
     this.#forgetOwnership?.();
     const ownPath = ownNameOf(this.#path, this.#ownership);
@@ -232,10 +232,7 @@ function ownNameOf(path: string, ownership: Ownership | undefined): string {
   return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
-/**
- * Links the path to the socket atomically. If it is already linked, `rename` does nothing and leaves the temporary
- * name, which is then removed.
- */
+/** Links the path to the socket atomically. If it is linked already, `rename` does nothing and leaves the temporary name, which is then removed. */
 function putInPlace(ownPath: string, path: string): void {
   const next = `${ownPath}.next`;
   rmSync(next, { force: true });
@@ -284,7 +281,7 @@ async function removeStale(path: string): Promise<void> {
   rmSync(path, { force: true });
 }
 
-/** Whether a program listens; a program that is too busy to accept a connection counts. */
+/** Whether a program listens, including one that is too busy to accept connections. */
 export async function isServed(path: string): Promise<boolean> {
   const socket = connect(path);
   socket.on('error', () => {});

@@ -56,7 +56,7 @@ async function open(dial: Partial<typeof defaultGrpcLimits> = {}): Promise<GrpcC
 const call = (connection: GrpcConnection, method: string, message = Buffer.from('hi')): Promise<Buffer> =>
   unary(connection, `/a.A/${method}`, {}, message, limits);
 
-test('a client and a server exchange messages over a socket that only this user may open', async () => {
+test('exchanges messages over a socket that only this user can open', async () => {
   await serve();
   expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
   const connection = await open();
@@ -64,7 +64,7 @@ test('a client and a server exchange messages over a socket that only this user 
   expect(await call(connection, 'Echo', Buffer.alloc(0))).toEqual(Buffer.alloc(0));
 });
 
-test('a failed call has code and message', async () => {
+test('returns code and message of a failed call', async () => {
   await serve();
   const connection = await open();
   await expect(call(connection, 'Refuse')).rejects.toThrow('PERMISSION_DENIED: not für you');
@@ -85,7 +85,7 @@ test('a failed call has code and message', async () => {
   expect(String(await call(connection, 'Echo'))).toBe('hi');
 });
 
-test('a server that stops ends the calls of its connections', async () => {
+test('ends the calls of a server that stops', async () => {
   const server = await serve();
   const connection = await open();
   const silent = call(connection, 'Silent').catch(String);
@@ -95,13 +95,13 @@ test('a server that stops ends the calls of its connections', async () => {
   expect(connection.closeError?.code).toBe('UNAVAILABLE');
 });
 
-test('a stale socket is replaced, but not a served one or another kind of file', async () => {
+test('replaces a stale socket, but not a served one or another kind of file', async () => {
   const server = createServer();
   server.listen(socketPath());
   await once(server, 'listening');
   await expect(serve()).rejects.toThrow(codedError('PORT_IN_USE', { path: socketPath() }));
   server.close();
-  // As a killed process leaves it.
+  // Left as by a killed process.
   await leaveSocketBehind(socketPath());
   await serve();
   await open();
@@ -116,7 +116,7 @@ test('a stale socket is replaced, but not a served one or another kind of file',
   );
 });
 
-/** A socket file outlives its listener if it has another link. */
+/** A socket file with another link outlives its listener. */
 async function leaveSocketBehind(path: string): Promise<void> {
   const server = createServer();
   server.listen(`${path}.1`);
@@ -126,7 +126,7 @@ async function leaveSocketBehind(path: string): Promise<void> {
   await once(server, 'close');
 }
 
-test('connections and the calls of each are limited, and others continue', async () => {
+test('limits connections and the calls of each, and serves the others', async () => {
   await serve({ limits: { connections: 2, streams: 3 } });
   const one = await open();
   await open();
@@ -136,7 +136,7 @@ test('connections and the calls of each are limited, and others continue', async
   expect(await Promise.all(silent)).toEqual(silent.map(() => expect.stringContaining('DEADLINE_EXCEEDED')));
 });
 
-test('bytes that are not HTTP/2, and calls that are not gRPC, get an error or are closed', async () => {
+test('responds with an error to bytes that are not HTTP/2 and calls that are not gRPC, or closes the connection', async () => {
   await serve();
   const socket = connect(socketPath());
   socket.write('GET / HTTP/1.1\r\n\r\n');
@@ -161,11 +161,15 @@ const quick = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveTim
 const to = (port: number) => ({ address: { host: '127.0.0.1', port } });
 
 test.each([
-  ['says nothing', () => {}, 'no connection within 300 ms'],
-  ['closes at once', (socket: Socket) => socket.end(), 'closed'],
+  ['sends nothing', () => {}, 'no connection within 300 ms'],
+  ['closes the connection immediately', (socket: Socket) => socket.end(), 'closed'],
   ['resets', (socket: Socket) => socket.resetAndDestroy(), 'ECONNRESET'],
-  ['answers garbage', (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /Protocol error|closed/],
-])('a client disconnects from a server that %s', async (_, take, why) => {
+  [
+    'responds with HTTP/1.1',
+    (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+    /Protocol error|closed/,
+  ],
+])('disconnects from a server that %s', async (_, take, why) => {
   const sockets: Socket[] = [];
   const port = await listening(
     createServer((socket) => {
@@ -179,9 +183,9 @@ test.each([
   await expect(GrpcConnection.open(to(port), quick)).rejects.toThrow(why);
 });
 
-test('a client detects a server that disappears without closing its connection', async () => {
+test('detects a server that disappears without closing its connection', async () => {
   const sockets: Socket[] = [];
-  // Sends its settings and then nothing, like a machine that was switched off.
+  // Sends its settings and then nothing, as a host that was switched off.
   const port = await listening(
     createServer((socket) => {
       sockets.push(socket.on('error', () => {}));
@@ -195,7 +199,7 @@ test('a client detects a server that disappears without closing its connection',
   await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no HTTP/2 ping response within 50 ms');
 });
 
-test('a client verifies the name and the root of a server', async () => {
+test('verifies the name and the root of a server', async () => {
   const authority = createAuthority();
   const { certificate, privateKey } = authority.issue(['istiod.istio-system.svc', 'spiffe://cluster.local/ns/a/sa/b']);
   const server = createSecureServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] });
@@ -215,7 +219,7 @@ test('a client verifies the name and the root of a server', async () => {
   ).rejects.toThrow(/certificate|signature/);
 });
 
-test('the rate of new calls of a connection is limited, and other connections continue', async () => {
+test('limits the rate of new calls per connection without delaying others', async () => {
   await serve();
   const [busy, other] = [await open(), await open()];
   const results = await Promise.allSettled(Array.from({ length: 16 }, () => call(busy, 'Echo')));
@@ -226,7 +230,7 @@ test('the rate of new calls of a connection is limited, and other connections co
   await call(other, 'Echo');
 });
 
-test('a client that opens a connection per call has the same rate limit', async () => {
+test('limits the rate of new calls of a client that opens a connection per call', async () => {
   await serve({ limits: { totalCallRate: { burst: 20, perSecond: 0 } } });
   const results: string[] = [];
   for (let i = 0; i < 21; i++) {
@@ -243,7 +247,7 @@ test('a client that opens a connection per call has the same rate limit', async 
   expect(results.at(-1)).toBe('RESOURCE_EXHAUSTED: too many calls per second');
 });
 
-/** Two programs at one path, simulated in one process with two process IDs. */
+/** Two programs at one path, simulated in one process with two PIDs. */
 async function serveOwned(ownership: Ownership, word: string, pid: number): Promise<GrpcSocketServer> {
   const pidProperty = Object.getOwnPropertyDescriptor(process, 'pid')!;
   Object.defineProperty(process, 'pid', { ...pidProperty, value: pid });
@@ -256,7 +260,7 @@ async function serveOwned(ownership: Ownership, word: string, pid: number): Prom
 
 const servingProgram = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
 
-test('a program that becomes the owner replaces the socket of another program, and closes only its own', async () => {
+test('replaces the socket of another program when it becomes the owner, and closes only its own', async () => {
   const [older, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(older, 'older', process.pid);
   const second = await serveOwned(newer, 'newer', 1);
@@ -270,7 +274,7 @@ test('a program that becomes the owner replaces the socket of another program, a
   second.close();
 });
 
-test('the owner of a path takes it back from a program that exited, at once and repeatedly', async () => {
+test('takes its path back from an exited program immediately and repeatedly', async () => {
   const [older, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(older, 'older', process.pid);
   const second = await serveOwned(newer, 'newer', 1);
@@ -286,7 +290,7 @@ test('the owner of a path takes it back from a program that exited, at once and 
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('names of killed programs are removed by the next one, but not those of running programs', async () => {
+test('removes names of killed programs, but not of running ones', async () => {
   const stale = createServer();
   stale.listen(join(directory, 'left'));
   await once(stale, 'listening');
@@ -303,13 +307,13 @@ test('names of killed programs are removed by the next one, but not those of run
   expect(await servingProgram()).toBe('next');
 });
 
-test('the owner of a path does not replace a socket that another program serves', async () => {
+test('does not replace a socket that another program serves', async () => {
   await serveOwned(new Ownership(true), 'first', process.pid);
   await expect(serveOwned(new Ownership(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
   expect(await servingProgram()).toBe('first');
 });
 
-test('a socket whose owner is too busy to accept connections is not replaced', async () => {
+test('does not replace a socket whose owner is too busy to accept connections', async () => {
   const path = join(directory, 'busy');
   const program = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log('listens'))`;
   const owner = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });

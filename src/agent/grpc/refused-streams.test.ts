@@ -1,4 +1,4 @@
-/** Streams that one side has left: the server sends nothing, and the client gets an error. */
+/** Streams that one end has closed: the server sends nothing, and the client gets an error. */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, createServer } from 'node:http2';
@@ -15,7 +15,7 @@ afterEach(() => {
   for (const end of ends.splice(0).reverse()) end();
 });
 
-test('a stream that its client has reset gets no response, throws no error, and is removed', async () => {
+test('removes a stream that its client has reset, without response or error', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'grpc-'));
   ends.push(() => rmSync(directory, { recursive: true }));
   const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -31,7 +31,7 @@ test('a stream that its client has reset gets no response, throws no error, and 
     }
   };
   const server = await GrpcSocketServer.listen(join(directory, 's'), {
-    // A reader gets the reset before the stream is destroyed.
+    // The reader gets the reset before the stream is destroyed.
     methods: new Map([['/a/b', (call) => call.stream.once('aborted', () => endCall(call))]]),
   });
   ends.push(() => server.close());
@@ -46,9 +46,9 @@ test('a stream that its client has reset gets no response, throws no error, and 
 
 test.each([
   ['written data', 'write'],
-  ['its end', 'end'],
+  ['the end of its data', 'end'],
 ] as const)(
-  'a stream that the server ends without a status has ended for the client, also if %s is not read',
+  'ends a stream for the client that the server ends without status, even if %s is not read',
   async (_, method) => {
     const server = createServer({ settings: { initialWindowSize: 1_000 } });
     server.on('stream', (stream) => {

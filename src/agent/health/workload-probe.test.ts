@@ -19,8 +19,8 @@ function probeOf(message: object): WorkloadProbe {
 const runProbe = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
   probeWorkload(probeOf(message), { ...host, ...at }, never);
 
-describe('a probe configuration', () => {
-  it('without times has the defaults of Istio', () => {
+describe('workload probe configuration', () => {
+  it("has Istio's defaults", () => {
     expect(probeOf({ tcpSocket: { port: 80 } }).times).toEqual({
       ...{ initialDelayMs: 0, periodMs: 10_000, timeoutMs: 1_000 },
       ...{ successThreshold: 1, failureThreshold: 1 },
@@ -48,18 +48,18 @@ describe('a probe configuration', () => {
     [{ exec: { command: [] } }, 'exec.command', 'FIELD_TYPE_INVALID', 'a list'],
     [{ exec: { command: 'rm -rf /' } }, 'exec.command', 'FIELD_TYPE_INVALID', '"rm -rf /"'],
     [{ httpGet: { port: 80, host: 7 } }, 'httpGet.host', 'FIELD_TYPE_INVALID', '7'],
-  ])('%j is invalid', (message, field, code, got) => {
+  ])('is rejected if invalid: %j', (message, field, code, got) => {
     expect(parseWorkloadProbe(message)).toMatchObject({ mistake: { field, violation: { code, got } } });
   });
 });
 
-it('a probe configuration without a probe does nothing', () => {
+it('does nothing without a probe', () => {
   expect([{}, { periodSeconds: 3 }, { httpGet: null }].map(parseWorkloadProbe)).toEqual(
     Array.from({ length: 3 }, () => ({ probe: undefined })),
   );
 });
 
-it.each([200, 204, 302, 399])('status %i of the workload is healthy', async (status) => {
+it.each([200, 204, 302, 399])('considers a workload with status %i healthy', async (status) => {
   const seen: unknown[] = [];
   const port = await servedHttp((request, response) => {
     seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
@@ -69,24 +69,24 @@ it.each([200, 204, 302, 399])('status %i of the workload is healthy', async (sta
   expect(seen).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
 });
 
-it.each([400, 404, 500, 503])('status %i of the workload is unhealthy', async (status) => {
+it.each([400, 404, 500, 503])('considers a workload with status %i unhealthy', async (status) => {
   const port = await servedHttp((_, response) => void response.writeHead(status).end());
   expect(await runProbe({ httpGet: { port, path: '/health' } })).toBe(`response status ${status}`);
 });
 
-it('a port that accepts connections is healthy, a closed one is unhealthy', async () => {
+it('considers an open port healthy, and a closed one unhealthy', async () => {
   const port = await servedHttp(() => {});
   expect(await runProbe({ tcpSocket: { port } })).toBe('');
   expect(await runProbe({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
   expect(await runProbe({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
 });
 
-it('a workload that does not respond is unhealthy after the timeout', async () => {
+it('considers a workload unhealthy that does not respond within the timeout', async () => {
   const port = await servedHttp(() => {});
   expect(await runProbe({ httpGet: { port } })).toBe('no response within 1000 ms');
 });
 
-describe('a probe command', () => {
+describe('workload probe command', () => {
   it('is healthy if it exits with code 0', async () => {
     expect(await runProbe({ exec: { command: ['true'] } })).toBe('');
     expect(await runProbe({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('command ended with exit code 3');
@@ -104,8 +104,8 @@ describe('a probe command', () => {
   });
 });
 
-describe('Envoy', () => {
-  it('that is not ready makes the workload unhealthy without a probe', async () => {
+describe('workload probe with Envoy', () => {
+  it('is unhealthy without a probe if Envoy is not ready', async () => {
     let requests = 0;
     const port = await servedHttp((_, response) => void response.writeHead(200).end(String(requests++)));
     const statusPort = await servedHttp(({ url }, response) => {
@@ -116,7 +116,7 @@ describe('Envoy', () => {
     expect(requests).toBe(0);
   });
 
-  it('that is ready leaves the result to the probe of the workload', async () => {
+  it('has the result of the workload if Envoy is ready', async () => {
     const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
     const port = await servedHttp((_, response) => void response.writeHead(500).end());
     expect(await runProbe({ httpGet: { port } }, { statusPort })).toBe('response status 500');

@@ -1,6 +1,6 @@
 /**
- * Probes the workload by `readinessProbe` of the proxy configuration (spec/agent.md §8.4), for a control plane that
- * does not get its health from a kubelet. The author of that configuration may have the agent run a command.
+ * Probes the workload by `readinessProbe` of the proxy configuration (spec/agent.md §8.4), for a control plane that does not get its health from a
+ * kubelet. The author of the configuration can have the agent run a command.
  */
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
@@ -29,19 +29,18 @@ export interface WorkloadProbe {
   readonly question: Question;
 }
 
-/** Addresses of the workload and its Envoy. */
 export interface ProbedHost {
-  /** The workload's address, unless the probe has another one. */
+  /** Address of the workload, unless the probe names another one. */
   readonly destination: string;
-  /** Source address of connections; `undefined`: any. */
+  /** Source address of connections; `undefined` for any. */
   readonly source: string | undefined;
-  /** Status port of this agent, for the readiness of Envoy; 0: not probed. */
+  /** Status port of this agent, for the readiness of Envoy; 0 if not probed. */
   readonly statusPort: number;
   /** Loopback address of this host. */
   readonly localhost: string;
 }
 
-/** One day: timers of Node are limited to less than a month. */
+/** One day; Node's timers accept at most 24.8 days. */
 const maxSeconds = 86_400;
 const readinessMs = 5_500;
 const userAgent = 'istio-probe/1.0';
@@ -97,7 +96,7 @@ function countOf(fields: Fields, name: string): number {
 /**
  * Probes Envoy's readiness, then the workload.
  *
- * @returns the reason if it is unhealthy; otherwise empty. Errors are reasons.
+ * @returns the reason if it is unhealthy, including errors; otherwise empty
  */
 export async function probeWorkload(
   { question, times }: WorkloadProbe,
@@ -141,7 +140,7 @@ async function runProbe(question: Question, host: ProbedHost, signal: AbortSigna
   return status >= 200 && status < 400 ? '' : `response status ${status}`;
 }
 
-/** Runs a command. After its timeout it is killed with all processes that it started. */
+/** After its timeout, the command is killed with all processes that it started. */
 function run([program, ...args]: readonly [string, ...string[]], signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });

@@ -21,7 +21,7 @@ const config = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: address
 let directory: string;
 let previousDirectory: string;
 
-/** Token files are below the working directory. */
+/** Token files are relative to the working directory. */
 beforeEach(() => {
   previousDirectory = process.cwd();
   directory = mkdtempSync(join(tmpdir(), 'credentials-'));
@@ -51,7 +51,7 @@ function issued(): KeyPair {
   return { chain: certificate, key: createPrivateKey(privateKey) };
 }
 
-test('the token is read for each connection, and its description contains no secret', async () => {
+test('reads the token for each connection, and describes it without secrets', async () => {
   write(tokenFile, `${jwt({ exp: 1_000 })}\n`);
   utimesSync(join(directory, tokenFile), 400, 400);
   const read = credentials({ now: () => 900_000 });
@@ -64,22 +64,19 @@ test('the token is read for each connection, and its description contains no sec
 });
 
 test.each([
-  ['no file at all', undefined, /istio-token: no such file or directory\)$/],
-  ['an empty one', ' \n', /contains no token/],
-  ['one with a line break inside', 'a\r\nx-admin: yes', /contains no token/],
-  ['one that is too long', 'a'.repeat(70_000), /at most 65536 bytes, got 70000/],
-])(
-  'without a token in %s the call has no authorization header, and the description has the reason',
-  async (_, content, why) => {
-    if (content !== undefined) write(tokenFile, content);
-    const { headers, tls, shown } = await credentials().read('xds', address);
-    expect(headers).toEqual({});
-    expect(tls?.certificate).toBeUndefined();
-    expect(shown).toMatch(why);
-  },
-);
+  ['a missing file', undefined, /istio-token: no such file or directory\)$/],
+  ['a blank file', ' \n', /contains no token/],
+  ['a file with an inner line break', 'a\r\nx-admin: yes', /contains no token/],
+  ['a file above the size limit', 'a'.repeat(70_000), /at most 65536 bytes, got 70000/],
+])('sends no authorization header without a token in %s, and describes the reason', async (_, content, why) => {
+  if (content !== undefined) write(tokenFile, content);
+  const { headers, tls, shown } = await credentials().read('xds', address);
+  expect(headers).toEqual({});
+  expect(tls?.certificate).toBeUndefined();
+  expect(shown).toMatch(why);
+});
 
-/** A file that has a size and cannot be opened for 45 s, as on a mount that hangs. */
+/** Makes each open of a file block for 45 s, as on a mount that hangs. */
 async function leased(file: string): Promise<void> {
   const program = `import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -94,9 +91,9 @@ signal.pause()`;
   await once(child.stdout, 'data');
 }
 
-/** Node has four threads for files. */
+/** Node has four file threads. */
 test.each(['the token', 'the root'])(
-  'connections while %s is on a mount that hangs share one read, and other files are read',
+  'shares one read of %s on a mount that hangs, and reads other files',
   async (fileKind) => {
     write(tokenFile, 'a');
     write('other', 'text');
@@ -114,14 +111,14 @@ test.each(['the token', 'the root'])(
   },
 );
 
-test('no credentials are sent over plaintext', async () => {
+test('sends no credentials over plaintext', async () => {
   write(tokenFile, 'secret');
   const none = await credentials({ config: { ...config, controlPlaneAuthPolicy: 'NONE' } }).read('xds', address);
   const port = await credentials().read('ca', '127.0.0.1:15010');
   for (const read of [none, port]) expect(read).toEqual({ headers: {}, shown: expect.stringContaining('plaintext') });
 });
 
-test('distributed roots are added to those of the file, for both services', async () => {
+test('adds distributed roots to those of the file, for both services', async () => {
   const [root, next] = [createAuthority().certificate, createAuthority().certificate];
   write('root.pem', root);
   const distributed = new DistributedRoots();
@@ -133,7 +130,7 @@ test('distributed roots are added to those of the file, for both services', asyn
   }
 });
 
-test('a valid provided certificate replaces the token', async () => {
+test('prefers a valid provided certificate to the token', async () => {
   write(tokenFile, 'token');
   const pair = issued();
   const env = { PROV_CERT: join(directory, 'prov') };
@@ -153,7 +150,7 @@ test('a valid provided certificate replaces the token', async () => {
   expect((await read()).tls?.certificate).toBeUndefined();
 });
 
-test('files of the proxy metadata are used if certificates are mounted', async () => {
+test('uses files of the proxy metadata if certificates are mounted', async () => {
   const pair = issued();
   write('c.pem', pair.chain);
   write('k.pem', privateKeyPem(pair.key));
@@ -167,7 +164,7 @@ test('files of the proxy metadata are used if certificates are mounted', async (
   expect((await credentials({ ...mounted, env: {} }).read('xds', address)).tls?.certificate).toBeUndefined();
 });
 
-test('the workload certificate replaces a missing token or is preferred, unless it has expired', async () => {
+test('uses the workload certificate without a token or if preferred, unless it has expired', async () => {
   const workload = issued();
   const read = credentials({ workloadCertificate: () => workload });
   expect((await read.read('ca', address, 'token').catch(String)) as unknown).toContain('root certificate');
@@ -181,7 +178,7 @@ test('the workload certificate replaces a missing token or is preferred, unless 
   expect(expired.headers).toEqual({ authorization: 'Bearer token' });
 });
 
-test('the error for a missing or invalid root has a hint', async () => {
+test('reports a missing or invalid root with a hint', async () => {
   await expect(credentials({ env: { XDS_ROOT_CA: 'gone.pem' } }).read('xds', address)).rejects.toThrow(
     codedError('FILE_UNREADABLE', { path: 'gone.pem' }),
   );
@@ -212,7 +209,7 @@ test.each([
   [{ PROV_CERT: '/p' }, [], '/p/root-cert.pem', '/p/root-cert.pem'],
   [{ FILE_MOUNTED_CERTS: 'true' }, [], '/client-root.pem', byDefault],
   [{}, [], byDefault, byDefault],
-])('roots with %o and files %o: for xDS %s, for the authority %s', async (env, files, xds, ca) => {
+])('selects with %o and files %o the root file %s for xDS, and %s for the authority', async (env, files, xds, ca) => {
   const sources = { env, proxyMetadata: { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/client-root.pem' } };
   expect(controlPlaneRootFile('xds', sources, present(...files))).toBe(xds);
   expect(controlPlaneRootFile('ca', sources, present(...files))).toBe(ca);
@@ -221,7 +218,7 @@ test.each([
   expect(await findControlPlaneRootFile('ca', sources, slowly)).toBe(ca);
 });
 
-test('the provider none is an error unless a root is configured', () => {
+test('rejects the provider none without a configured root', () => {
   const none = { PILOT_CERT_PROVIDER: 'none' };
   expect(() => controlPlaneRootFile('ca', { env: none }, () => false)).toThrow(
     codedError('CONFIG_INVALID', { path: 'PILOT_CERT_PROVIDER', got: '"none"' }),
@@ -229,7 +226,7 @@ test('the provider none is an error unless a root is configured', () => {
   expect(controlPlaneRootFile('ca', { env: { ...none, CA_ROOT_CA: '/c' } }, () => false)).toBe('/c');
 });
 
-test('the SAN of the control plane', () => {
+test('selects the expected SAN of the control plane', () => {
   expect(controlPlaneName('pilot.example.com:15012', {})).toBe('pilot.example.com');
   expect(controlPlaneName('localhost:15012', {})).toBe('istiod.istio-system.svc');
   expect(controlPlaneName('pilot.example.com:15012', { ISTIOD_SAN: 'other' })).toBe('other');

@@ -1,6 +1,6 @@
 /**
- * Credentials of this agent and roots of the control plane, read for each connection, because tokens and certificates
- * are replaced at run time (spec/agent.md §1.3, §1.6, §7.3, §7.5, §8.1).
+ * Credentials of this agent and roots of the control plane, read for each connection, because tokens and certificates are replaced at run time
+ * (spec/agent.md §1.3, §1.6, §7.3, §7.5, §8.1).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, readFile, stat } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import type { DistributedRoots } from './distributed-roots.ts';
 export interface ConnectionCredentials {
   /** Absent for plaintext, over which no credentials are sent. */
   readonly tls?: {
-    /** PEM certificates of the control plane's CAs. */
+    /** CA certificates of the control plane in PEM. */
     readonly roots: string;
     readonly serverName: string;
     /** Client certificate. */
@@ -26,7 +26,7 @@ export interface ConnectionCredentials {
   };
   /** Headers of each call: `authorization` with a token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Description of the credentials for the log: file and age, nothing secret. */
+  /** Description of the credentials for the log, without secrets. */
   readonly shown: string;
 }
 
@@ -35,7 +35,7 @@ export interface CredentialSources {
   readonly env: NodeJS.ProcessEnv;
   /** The current workload certificate, used without a token. */
   readonly workloadCertificate?: () => KeyPair | undefined;
-  /** Roots that the control plane distributes, trusted in addition to the file's if they are its successors. */
+  /** Roots distributed by the control plane, trusted in addition to the file if they succeed its roots. */
   readonly distributedRoots?: DistributedRoots;
   /** Queue for reading files, shared with other readers of the same mounts. */
   readonly turns?: FileTurns;
@@ -43,10 +43,7 @@ export interface CredentialSources {
   readonly now?: () => number;
 }
 
-/**
- * `token`: a provided certificate or the token, else the workload certificate. `certificate`: the workload certificate
- * before the token.
- */
+/** `token`: a provided certificate or the token, otherwise the workload certificate. `certificate`: the workload certificate before the token. */
 export type Preference = 'token' | 'certificate';
 
 /** Resolves links, so that all files of a connection have the same version. */
@@ -68,11 +65,11 @@ export class ControlPlaneCredentials {
   }
 
   /**
-   * Reads the credentials of the next connection to `address` (`host:port`). A token or certificate that cannot be read
-   * is left out, and the control plane rejects the call if it requires one.
+   * Reads the credentials of the next connection to `address` (`host:port`). Omits an unreadable token or certificate; the control plane rejects the
+   * call if it requires one.
    *
    * @param signal stops waiting; reads of a mount that hangs are shared
-   * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE if there is no root to verify the control plane with
+   * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE without a root to verify the control plane
    */
   async read(
     service: ControlPlaneService,
@@ -128,7 +125,7 @@ export class ControlPlaneCredentials {
     return pair !== undefined && this.#isGood(pair) ? pair : undefined;
   }
 
-  /** Whether the key matches and the current time is in the validity period. */
+  /** Whether the key matches and the certificate is currently valid. */
   #isGood({ chain, key }: KeyPair): boolean {
     try {
       const leaf = new X509Certificate(chain);
@@ -173,12 +170,12 @@ export function tokenFile(env: NodeJS.ProcessEnv): string | undefined {
   return policy === 'first-party-jwt' ? '/var/run/secrets/kubernetes.io/serviceaccount/token' : undefined;
 }
 
-/** Whether the token is valid in a header; other characters would fail the call. */
+/** Whether the token is a valid header value; otherwise the call would fail. */
 function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** Age and expiry help to find a token that is no longer renewed. */
+/** Age and expiry reveal a token that is not renewed any more. */
 function describeToken(token: string, modifiedMs: number, now: number): string {
   const age = `written ${Math.round((now - modifiedMs) / 1000)} s ago`;
   try {
@@ -226,7 +223,7 @@ const isThere = (file: string): Promise<boolean> =>
     () => false,
   );
 
-/** Only regular files: reading a named pipe without a writer never ends. */
+/** Only regular files: reading a pipe without a writer never ends. */
 async function readWhole(file: string, maxBytes: number): Promise<{ text: string; modifiedMs: number }> {
   const { size, mtimeMs, isFile } = await stat(file).then((stats) => ({ ...stats, isFile: stats.isFile() }));
   if (!isFile) throw new Error('must be a regular file');

@@ -1,4 +1,4 @@
-/** Selects the root file and the SAN to verify the control plane with (spec/agent.md §1.6, §7.5). */
+/** Selects root file and SAN to verify the control plane (spec/agent.md §1.6, §7.5). */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** Services of a control plane that the agent calls; each has its own root. */
+/** Services of a control plane, each with its own root. */
 export type ControlPlaneService = 'xds' | 'ca';
 
 export interface RootSources {
@@ -31,9 +31,9 @@ const systemRoots = [
 ];
 
 /**
- * Path of the PEM file, which need not exist: the first match of the table in spec/agent.md §7.5.
+ * Path of the PEM file, which may not exist: the first match of the table in spec/agent.md §7.5.
  *
- * @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and without a configured root
+ * @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and no configured root
  */
 export function controlPlaneRootFile(
   service: ControlPlaneService,
@@ -44,7 +44,7 @@ export function controlPlaneRootFile(
   return candidates.find(exists) ?? otherwise();
 }
 
-/** Asynchronous version, so that a file system that hangs does not block the event loop. */
+/** As above, without blocking the event loop if a file system hangs. */
 export async function findControlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,
@@ -55,7 +55,7 @@ export async function findControlPlaneRootFile(
   return otherwise();
 }
 
-/** The first existing candidate, else `otherwise`. */
+/** The first existing candidate, otherwise `otherwise`. */
 interface RootFiles {
   readonly candidates: readonly string[];
   readonly otherwise: () => string;
@@ -95,12 +95,12 @@ function unmountedRoot(
   return defaultRoot;
 }
 
-/** Root certificates of the operating system; the usual path if it has none. */
+/** Root certificates of the operating system; otherwise their usual path. */
 export function systemRootFile(exists: (path: string) => boolean = existsSync): string {
   return systemRoots.find(exists) ?? systemRoots[0]!;
 }
 
-/** Required SAN of the control plane: ISTIOD_SAN, else the host of its address. */
+/** Required SAN of the control plane: ISTIOD_SAN, otherwise the host of its address. */
 export function controlPlaneName(address: string, env: NodeJS.ProcessEnv): string {
   if (env.ISTIOD_SAN) return env.ISTIOD_SAN;
   const host = parseHostAndPort(address)?.host ?? address;

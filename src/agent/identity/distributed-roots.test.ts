@@ -1,4 +1,4 @@
-/** Agents whose root file is not updated survive a root rotation of the control plane. */
+/** Agents with an outdated root file survive a root rotation of the control plane. */
 import { expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { DistributedRoots } from './distributed-roots.ts';
@@ -11,7 +11,7 @@ const [first, second, third, foreign] = ['first', 'second', 'third', 'foreign'].
 const known = (distributed: DistributedRoots, file: string): string[] =>
   certificatesIn(Buffer.from(distributed.addTo(file)));
 
-test('distributed roots succeed those of the file over several rotations', () => {
+test('trusts distributed roots that succeed those of the file over several rotations', () => {
   const distributed = new DistributedRoots();
   expect(distributed.addTo(first)).toBe(first);
   distributed.update([first]);
@@ -26,14 +26,14 @@ test('distributed roots succeed those of the file over several rotations', () =>
   expect(known(distributed, third)).toEqual([third]);
 });
 
-test('a control plane that is verified by a root outside the mesh is not verified by roots of the mesh', () => {
+test('does not verify a control plane by mesh roots if its root is outside the mesh', () => {
   const distributed = new DistributedRoots();
   distributed.update([first]);
   distributed.update([first, second]);
   expect(distributed.addTo(foreign)).toBe(foreign);
 });
 
-test('roots without a common root with the previous set reset the lineage', () => {
+test('resets the lineage for roots without a common root with the previous set', () => {
   const distributed = new DistributedRoots();
   distributed.update([first]);
   distributed.update([foreign]);
@@ -41,7 +41,7 @@ test('roots without a common root with the previous set reset the lineage', () =
   expect(known(distributed, foreign)).toEqual([foreign]);
 });
 
-test('the number of remembered roots is limited', () => {
+test('limits the number of remembered roots', () => {
   const distributed = new DistributedRoots();
   const all = Array.from(
     { length: 40 },

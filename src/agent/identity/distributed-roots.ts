@@ -1,9 +1,9 @@
 /**
- * Roots that an authenticated control plane distributes (PCDS). The next connections trust them in addition to the
- * agent's file, so that an agent whose file is not updated survives a root rotation.
+ * Roots that an authenticated control plane distributes (PCDS). Later connections trust them in addition to the agent's file, so that an agent with
+ * an outdated file survives a root rotation.
  *
- * They apply only if the file contains a current or earlier root of the mesh. A control plane that is verified by
- * another root, such as that of a public CA, must not be verified by the root of workload certificates.
+ * They apply only if the file contains a current or earlier root of the mesh. A control plane that is verified by another root, such as that of a
+ * public CA, must not be verified by the root of workload certificates.
  */
 import { LRUCache } from 'lru-cache';
 import { certificatesIn, hashOfRoots, unionOf } from './root-set.ts';
@@ -16,10 +16,7 @@ export class DistributedRoots {
   /** Hashes of the current roots and their predecessors. */
   readonly #lineage = new LRUCache<string, true>({ max: maxAncestors });
 
-  /**
-   * Stores distributed roots in PEM, one each. A set without a root of the previous set is no successor and resets the
-   * lineage.
-   */
+  /** Stores distributed roots in PEM, one each. A set without a root of the previous set resets the lineage. */
   update(roots: readonly string[]): void {
     const hashes = roots.map(hashOfRoot);
     if (!this.#roots.some((root) => hashes.includes(hashOfRoot(root)))) this.#lineage.clear();
@@ -27,7 +24,7 @@ export class DistributedRoots {
     for (const hash of hashes) this.#lineage.set(hash, true);
   }
 
-  /** The certificates of a file, plus the distributed roots if one of these replaces a certificate of the file. */
+  /** The certificates of a file, plus the distributed roots if they succeed one of them. */
   addTo(file: string): string {
     if (this.#roots.length === 0) return file;
     const fileRoots = certificatesIn(Buffer.from(file));

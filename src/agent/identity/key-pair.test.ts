@@ -7,10 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 
-/**
- * A process that serves a secret and takes a heap snapshot of itself. It searches for the bytes of the key, so that the
- * search adds no string.
- */
+/** Runs a process that serves a secret and takes a heap snapshot of itself. Searches for the bytes of the key, so that the search adds no string. */
 async function holdsKey(keep: string): Promise<boolean> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -38,10 +35,10 @@ async function holdsKey(keep: string): Promise<boolean> {
   return stdout === 'true';
 }
 
-test('a heap snapshot of an agent does not contain the private key of the secret that it serves', async () => {
+test('keeps the private key of a served secret out of heap snapshots', async () => {
   expect(await holdsKey('undefined')).toBe(false);
 });
 
-test('a heap snapshot contains a key that is kept as a string', async () => {
+test('finds a key in a heap snapshot if it is kept as a string', async () => {
   expect(await holdsKey("readFileSync(files.key, 'utf8')")).toBe(true);
 });

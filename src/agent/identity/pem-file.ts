@@ -1,18 +1,18 @@
 /** Blocks of a PEM file (RFC 7468), including malformed ones. */
 
 export interface PemFileBlock {
-  /** Position in the file, from 1. */
+  /** Position in the file, starting at 1. */
   readonly number: number;
   /** `CERTIFICATE`, `EC PRIVATE KEY`, … */
   readonly label: string;
-  /** From the first line to the last, which is missing if the block is truncated. */
+  /** Up to the last line, which is missing in a truncated block. */
   readonly text: string;
   readonly isWhole: boolean;
 }
 
 const beginning = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
 
-/** Text between blocks is ignored, as in Envoy. */
+/** Ignores text between blocks, as Envoy does. */
 export function pemBlocks(content: Buffer): PemFileBlock[] {
   const text = content.toString('latin1');
   const starts = [...text.matchAll(beginning)];
@@ -29,6 +29,6 @@ export const isCertificate = ({ label }: PemFileBlock): boolean => /^(X509 |TRUS
 
 export const isPrivateKey = ({ label }: PemFileBlock): boolean => /(^| )PRIVATE KEY$/.test(label);
 
-/** Protected by a passphrase, which is not supported. */
+/** Whether a passphrase, which is not supported, protects the block. */
 export const isEncrypted = ({ label, text }: PemFileBlock): boolean =>
   label === 'ENCRYPTED PRIVATE KEY' || /^Proc-Type: *4, *ENCRYPTED/m.test(text);

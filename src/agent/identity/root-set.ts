@@ -1,4 +1,4 @@
-/** Compares sets of root certificates, regardless of order, line endings and comments (spec/identity.md §5). */
+/** Compares sets of root certificates independent of order, line endings and comments (spec/identity.md §5). */
 import { createHash, X509Certificate } from 'node:crypto';
 import { isCertificate, pemBlocks } from './pem-file.ts';
 
@@ -22,12 +22,11 @@ export function unionOf(...sets: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** Hash of a set, as the control plane computes it for its bundle (src/identity/trust-bundle.ts). */
+/** Hash of a set, computed as for the control plane's bundle (src/identity/trust-bundle.ts). */
 export function hashOfRoots(roots: readonly string[]): string {
   return createHash('sha256').update(hashesOf(roots).join('\n')).digest('hex');
 }
 
-/** Sorted hashes of the roots. */
 export function hashesOf(roots: readonly string[]): string[] {
   return sorted(roots).map(([hash]) => hash);
 }

@@ -13,35 +13,35 @@ function at(address: string, internal = false): NetworkInterfaceInfo {
   } as NetworkInterfaceInfo;
 }
 
-test('the instance address comes first, and addresses are unique', () => {
+test('lists the instance address first, without duplicates', () => {
   const interfaces = { eth0: [at('10.0.0.7'), at('10.0.0.8')] };
   expect(proxyAddresses('10.0.0.8', '', interfaces)).toEqual(['10.0.0.8', '10.0.0.7']);
 });
 
-test('an invalid instance address is ignored', () => {
+test('ignores an invalid instance address', () => {
   expect(proxyAddresses('web-0', '', { eth0: [at('10.0.0.7')] })).toEqual(['10.0.0.7']);
 });
 
-test('loopback and link-local addresses are left out', () => {
+test('omits loopback and link-local addresses', () => {
   const interfaces = { lo: [at('127.0.0.1', true)], eth0: [at('fe80::1'), at('169.254.1.1'), at('10.0.0.7')] };
   expect(proxyAddresses(undefined, '', interfaces)).toEqual(['10.0.0.7']);
 });
 
-test('a host without other addresses has its loopback addresses', () => {
+test('lists loopback addresses if the host has no others', () => {
   expect(proxyAddresses(undefined, '', { lo: [at('127.0.0.1', true)] })).toEqual(['127.0.0.1', '::1']);
 });
 
-test('the proxy uses IPv6 only if all its addresses are IPv6', () => {
+test('uses IPv6 only if all addresses are IPv6', () => {
   expect(localAddresses(['2001:db8::1'])).toEqual({ localhost: '::1', wildcard: '::', ipVersion: 'v6' });
   expect(localAddresses(['2001:db8::1', '10.0.0.7']).ipVersion).toBe('v4');
 });
 
-test('§1.4 interfaces that an annotation excludes are left out', () => {
+test('§1.4 omits interfaces that an annotation excludes', () => {
   const interfaces = { eth0: [at('10.0.0.7')], net1: [at('10.9.0.7')], net2: [at('10.8.0.7')] };
   expect(proxyAddresses(undefined, 'net1, net2', interfaces)).toEqual(['10.0.0.7']);
 });
 
-test('§1.4 the agent waits for an interface without an address, and warns if it does not get one', async () => {
+test('§1.4 waits for an interface without an address, and warns if it gets none', async () => {
   let reads = 0;
   const later = () => ({ eth0: [at(++reads < 3 ? '0.0.0.0' : '10.0.0.1')] });
   expect(await awaitAddresses(later, 10_000)).toBeUndefined();

@@ -16,11 +16,11 @@ export interface LocalAddresses {
 }
 
 /**
- * The instance address first, then those of the host's interfaces, each once. Loopback and link-local addresses are
- * useless to a control plane and left out; a host without others has its loopback addresses.
+ * The instance address, then those of the host's interfaces, without duplicates. Omits loopback and link-local addresses, which are useless for a
+ * control plane, unless there are no others.
  *
- * @param instanceIp `INSTANCE_IP` or `--ip`; ignored if it is not an address
- * @param excluded comma-separated names of interfaces that do not belong to this proxy
+ * @param instanceIp `INSTANCE_IP` or `--ip`; ignored if invalid
+ * @param excluded comma-separated names of interfaces to omit
  */
 export function proxyAddresses(
   instanceIp: string | undefined,
@@ -39,9 +39,8 @@ export function proxyAddresses(
   return found.size > 0 ? [...found] : ['127.0.0.1', '::1'];
 }
 
-/** IPv6 only if all addresses are IPv6. */
 export function localAddresses(addresses: readonly string[]): LocalAddresses {
-  // Testing for 6 is faster for IPv4: the regular expression of IPv6 takes 4 ms to compile.
+  // Testing for 6 is faster for IPv4 addresses: the regular expression of IPv6 takes 4 ms to compile.
   return addresses.every((address) => isIP(address) === 6)
     ? { localhost: '::1', wildcard: '::', ipVersion: 'v6' }
     : { localhost: '127.0.0.1', wildcard: '0.0.0.0', ipVersion: 'v4' };
@@ -51,7 +50,7 @@ const addressLimitMs = 120_000;
 const addressPollMs = 100;
 
 /**
- * Waits for interfaces without an address yet; the node ID would otherwise be built from the wrong one.
+ * Waits for interfaces without an address; otherwise the node ID could contain the wrong one.
  *
  * @returns a warning if an address is missing after two minutes
  */

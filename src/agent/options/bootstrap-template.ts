@@ -12,7 +12,7 @@ export interface BootstrapTemplate {
 const maxTemplateBytes = 1024 * 1024;
 
 /**
- * `ISTIO_BOOTSTRAP`, else the template of the configuration, which `customConfigFile` overrides.
+ * `ISTIO_BOOTSTRAP`, otherwise the template of the configuration, which `customConfigFile` overrides.
  *
  * @throws ChartpilotError FILE_UNREADABLE
  */

@@ -1,7 +1,6 @@
 /**
- * Cloud metadata of the machine (spec/agent.md §1.3, §5.1). The firmware shows which cloud it is, because querying
- * every metadata server would delay each start outside a cloud. Any process on the link may own the server's address,
- * so its response is limited, and only known strings are read from it.
+ * Cloud metadata of the host (spec/agent.md §1.3, §5.1). The firmware identifies the cloud, because queries to each cloud's metadata server would
+ * delay starts outside clouds. Any process on the link may have the server's address, so responses are limited, and only known strings are read.
  */
 
 import { readFileSync } from 'node:fs';
@@ -35,13 +34,13 @@ export interface CloudSources {
   readonly firmware: (name: string) => string;
 }
 
-/** `detected` is shorter: a pod in a detected cloud may be denied access to the server and should not wait for it. */
+/** `detected` is shorter: a pod in a detected cloud may have no access to the server. */
 const limitMs = { configured: 5_000, detected: 1_000 } as const;
 const maxResponseBytes = 1024 * 1024;
 const maxValueLength = 1024;
 
 /**
- * Adds the metadata of the cloud. Without a response the proxy runs without metadata, with a warning.
+ * Adds the metadata of the cloud. Without a response, warns and adds none.
  *
  * @throws ChartpilotError FLAG_INVALID if CLOUD_PLATFORM is unknown
  */
@@ -106,7 +105,7 @@ const metadataReaders: Readonly<Record<Cloud, (query: MetadataQuery, signal: Abo
   },
   async aws(query, signal) {
     const ttl = { 'X-aws-ec2-metadata-token-ttl-seconds': '60' };
-    // Older machines have no token service.
+    // Older hosts have no token service.
     const token = await query({ method: 'PUT', path: '/latest/api/token', headers: ttl }, signal).catch(() => '');
     const headers = /^[\x21-\x7e]+$/.test(token) ? { 'X-aws-ec2-metadata-token': token } : {};
     const body = await query({ path: '/latest/dynamic/instance-identity/document', headers }, signal);
@@ -131,7 +130,7 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
 
-/** Leaves out values that are empty, not strings or too long. */
+/** Omits values that are empty, too long, or not strings. */
 function texts(values: Readonly<Record<string, unknown>>): Metadata {
   return Object.fromEntries(
     Object.entries(values).filter(

@@ -1,13 +1,12 @@
 /**
- * Reads labels and annotations of the pod from files of the Kubernetes downward API (spec/agent.md §5.1): one
- * `key="value"` per line, with Go quoting.
+ * Reads labels and annotations of the pod from files of the Kubernetes downward API (spec/agent.md §5.1): lines of `key="value"` with Go quoting.
  */
 import { readFileSync } from 'node:fs';
 import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
 
 /**
  * @returns no entries if the file does not exist
- * @throws ChartpilotError FILE_UNREADABLE if a value is not quoted properly or the file cannot be read
+ * @throws ChartpilotError FILE_UNREADABLE if the file cannot be read, or a value is not quoted correctly
  */
 export function readDownwardFile(path: string): Record<string, string> {
   let content: string;

@@ -1,4 +1,4 @@
-/** Selects the source of the workload certificate (spec/agent.md §7.2), once at startup. */
+/** Selects the source of the workload certificate at startup (spec/agent.md §7.2). */
 
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -26,7 +26,7 @@ export interface IdentityOptions {
   readonly outputDirectory: string;
   /** `host:port` of the CA. */
   readonly authorityAddress: string;
-  /** Requested lifetime of a certificate. */
+  /** Requested lifetime of certificates. */
   readonly lifetimeSeconds: number;
   readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
   readonly trustDomain: string;
@@ -129,7 +129,7 @@ function sourceOf(
   );
 }
 
-/** Whether TLS settings name files, which the SDS server watches. */
+/** Whether TLS settings name files for the SDS server to watch. */
 function namesFiles({ tracing, envoyMetricsService, envoyAccessLogService }: IdentitySources['config']): boolean {
   const services = [tracing, ...Object.values(tracing ?? {}), envoyMetricsService, envoyAccessLogService];
   return services.some((service) => {
@@ -155,14 +155,14 @@ function duration(variable: string, text: string, errors: OptionErrors): number 
 function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, errors: OptionErrors): number {
   const text = env[variable];
   if (!text) return otherwise;
-  // Blanks alone are 0 in JavaScript; a certificate would then be renewed only when it expires.
+  // JavaScript converts blanks to 0; a certificate would then be renewed only when it expires.
   const value = text.trim() === '' ? Number.NaN : Number(text);
   if (value >= 0 && value <= 1) return value;
   errors.flag(variable, outOfRange('a number from 0 to 1', text));
   return otherwise;
 }
 
-/** P-256, unless an RSA key size is set (spec/agent.md §1.3). */
+/** P-256, unless an RSA key size is configured (spec/agent.md §1.3). */
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
   if (algorithm && algorithm !== 'ECDSA') errors.flag('ECC_SIGNATURE_ALGORITHM', unknownValue(['ECDSA'], algorithm));

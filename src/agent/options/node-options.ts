@@ -1,4 +1,4 @@
-/** Settings of the node that override what the agent detects: flags of `pilot-agent bootstrap`. */
+/** Flags of `pilot-agent bootstrap` that override detected settings of the node. */
 import { isIP } from 'node:net';
 import * as E from 'fp-ts/lib/Either.js';
 import { dictionary, text } from '../../model/fields/decode.ts';

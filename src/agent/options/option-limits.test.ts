@@ -17,7 +17,7 @@ function folder(): string {
   return temporary.path;
 }
 
-describe('a duration that exceeds the range of timers', () => {
+describe('duration above the range of timers', () => {
   test.each<[string, ProxyFlags, NodeJS.ProcessEnv?]>([
     ['--drainDuration', { drainDuration: '1000h' }],
     ['--parentShutdownDuration', { parentShutdownDuration: '99999999999s' }],
@@ -27,7 +27,7 @@ describe('a duration that exceeds the range of timers', () => {
     ['MINIMUM_DRAIN_DURATION', {}, { MINIMUM_DRAIN_DURATION: '25000000h' }],
     ['fileFlushInterval', {}, { PROXY_CONFIG: '{fileFlushInterval: 1000h}' }],
     ['DNS_FORWARD_TIMEOUT', {}, { ISTIO_META_DNS_CAPTURE: 'true', DNS_FORWARD_TIMEOUT: '700h' }],
-  ])('is an error: %s', (name, flags, env) => {
+  ])('is rejected: %s', (name, flags, env) => {
     expect(resolved(flags, env)).toThrow(
       errorWith({
         code: 'FIELD_OUT_OF_RANGE',
@@ -38,25 +38,25 @@ describe('a duration that exceeds the range of timers', () => {
     );
   });
 
-  test('is an error, but the longest valid duration is accepted', () => {
+  test('is rejected, but the longest valid duration is accepted', () => {
     const max = '576h';
     const flags = { drainDuration: max, parentShutdownDuration: max, watchDelay: max };
     expect(resolved({ ...flags, terminationDrainDuration: max })).not.toThrow();
   });
 });
 
-describe('a value that Envoy would reject at every start', () => {
-  test.each(['0s', '999us', '1ns', '-0s'])('is an error: --connectTimeout %s', (connectTimeout) => {
+describe('value that Envoy would reject at each start', () => {
+  test.each(['0s', '999us', '1ns', '-0s'])('is rejected: --connectTimeout %s', (connectTimeout) => {
     expect(resolved({ connectTimeout })).toThrow(
       errorWith({ code: 'FIELD_OUT_OF_RANGE', path: '--connectTimeout', expected: 'at least 1ms' }),
     );
   });
 
-  test.each(['1ms', '1.5ms', '1s'])('differs from the accepted --connectTimeout %s', (connectTimeout) => {
+  test.each(['1ms', '1.5ms', '1s'])('is distinguished from the accepted --connectTimeout %s', (connectTimeout) => {
     expect(resolved({ connectTimeout })).not.toThrow();
   });
 
-  test('of ISTIO_CPU_LIMIT is ignored, and the number of processors applies', () => {
+  test('of ISTIO_CPU_LIMIT is ignored, and the number of processors is used', () => {
     const { concurrency: byDefault } = resolved({})() as ProxyOptions;
     for (const ISTIO_CPU_LIMIT of ['1025', '1e9', '0', '-1', '2.5', 'all']) {
       expect((resolved({}, { ISTIO_CPU_LIMIT })() as ProxyOptions).concurrency, ISTIO_CPU_LIMIT).toBe(byDefault);
@@ -65,9 +65,9 @@ describe('a value that Envoy would reject at every start', () => {
   });
 });
 
-describe('blanks, which are 0 in JavaScript,', () => {
+describe('blank value, which JavaScript converts to 0,', () => {
   test.each(['TERMINATION_DRAIN_DURATION_SECONDS', 'SECRET_GRACE_PERIOD_RATIO', 'SECRET_GRACE_PERIOD_RATIO_JITTER'])(
-    'are an error in %s',
+    'is rejected in %s',
     (variable) => {
       for (const blanks of [' ', '\n', '\t '])
         expect(resolved({}, { [variable]: blanks })).toThrow(
@@ -77,7 +77,7 @@ describe('blanks, which are 0 in JavaScript,', () => {
   );
 });
 
-describe('a port with two uses', () => {
+describe('port with two uses', () => {
   test.each<[string, string, ProxyFlags, NodeJS.ProcessEnv?]>([
     ['--statusPort, --proxyAdminPort', '15000', { statusPort: '15000' }],
     ['--statusPort, --spareAdminPort', '15020', { spareAdminPort: '15020' }],
@@ -85,11 +85,11 @@ describe('a port with two uses', () => {
     ['--statusPort, ENVOY_STATUS_PORT', '15021', { statusPort: '15021' }],
     ['--proxyAdminPort, ENVOY_PROMETHEUS_PORT', '15090', { proxyAdminPort: '15090' }],
     ['ENVOY_STATUS_PORT, ENVOY_PROMETHEUS_PORT', '15090', {}, { ENVOY_STATUS_PORT: '15090' }],
-  ])('is an error: %s', (path, got, flags, env) => {
+  ])('is rejected: %s', (path, got, flags, env) => {
     expect(resolved(flags, env)).toThrow(errorWith({ code: 'FIELD_CONFLICT', path, got }));
   });
 
-  test('is accepted if one of them is off, or if Envoy has other listeners', () => {
+  test('is accepted if one use is disabled, or if Envoy has other listeners', () => {
     expect(resolved({ statusPort: '0', spareAdminPort: '0' }, { ENVOY_STATUS_PORT: '15090' })).not.toThrow();
     expect(resolved({ statusPort: '15021', customConfigFile: import.meta.filename })).not.toThrow();
   });
@@ -97,10 +97,10 @@ describe('a port with two uses', () => {
 
 describe('--customConfigFile', () => {
   test.each([
-    ['a file that is not there', '/nowhere/envoy.yaml', 'a readable file'],
+    ['a missing file', '/nowhere/envoy.yaml', 'a readable file'],
     ['a file below a file', `${import.meta.filename}/envoy.yaml`, 'a readable file'],
     ['a directory', '/tmp', 'a file'],
-  ])('that names %s is an error', (_, customConfigFile, expected) => {
+  ])('is rejected if it names %s', (_, customConfigFile, expected) => {
     const got = JSON.stringify(customConfigFile);
     expect(resolved({ customConfigFile })).toThrow(errorWith({ path: '--customConfigFile', expected, got }));
   });
@@ -119,10 +119,10 @@ describe('--customConfigFile', () => {
 describe('ISTIO_BOOTSTRAP_OVERRIDE', () => {
   test.each([
     ['broken YAML', 'admin: [', 'YAML_INVALID'],
-    ['no object', '- 1', 'FIELD_TYPE_INVALID'],
-    ['more than the system takes as one argument', `admin: {}\n# ${'x'.repeat(131_072)}`, 'FIELD_TOO_LARGE'],
-    ['a character that ends an argument', 'admin: "a\0b"', 'FIELD_NOT_ALLOWED'],
-  ])('with %s is an error, because Envoy would reject it at every start', (_, content, code) => {
+    ['no JSON object', '- 1', 'FIELD_TYPE_INVALID'],
+    ['more bytes than an argument may have', `admin: {}\n# ${'x'.repeat(131_072)}`, 'FIELD_TOO_LARGE'],
+    ['a NUL character', 'admin: "a\0b"', 'FIELD_NOT_ALLOWED'],
+  ])('is rejected with %s, because Envoy would reject it at each start', (_, content, code) => {
     const file = join(folder(), 'override.yaml');
     writeFileSync(file, content);
     expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: file })).toThrow(
@@ -130,7 +130,7 @@ describe('ISTIO_BOOTSTRAP_OVERRIDE', () => {
     );
   });
 
-  test('that cannot be read is ignored with a warning', () => {
+  test('is ignored with a warning if it cannot be read', () => {
     expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: '/nowhere' })).not.toThrow();
   });
 });

@@ -1,4 +1,4 @@
-/** Checks values, alone and combined, that Envoy would reject or that exceed the range of timers. */
+/** Checks for values and combinations that Envoy would reject, or that exceed the range of timers. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { maxTimerMs } from '../../model/fields/duration.ts';
@@ -25,7 +25,7 @@ export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   if (noLog !== undefined) errors.flag('--outlierLogPath', noLog);
 }
 
-/** Envoy opens the file at startup and exits if it cannot. */
+/** Envoy opens the file at startup, and exits if it cannot. */
 function whyNoLog(path: string): Violation | undefined {
   try {
     const folder = dirname(path);
@@ -51,7 +51,7 @@ function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: n
   ];
 }
 
-/** A bootstrap of the user has its own listeners. */
+/** A custom bootstrap has its own listeners. */
 function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names: string[]][] {
   const generated: [string, number][] = config.customConfigFile
     ? []
@@ -75,7 +75,6 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
   return [...byPort].filter(([, uses]) => uses.length > 1).map(([port, uses]) => [port, uses.map(([name]) => name)]);
 }
 
-/** Why a file cannot be read; `undefined` if it can. */
 function whyNoFile(path: string): Violation | undefined {
   try {
     if (statSync(path).isDirectory()) return mustBe('a file', path, { hint: 'it is a directory' });

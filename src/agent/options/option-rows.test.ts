@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §1: options of the agent, resolved from flags, environment, files and annotations. */
+/** One test per row of spec/agent.md §1: options that the agent resolves from flags, environment, files and annotations. */
 
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
@@ -50,7 +50,7 @@ describe('§1.2 flags', () => {
     ['--profiling', { flags: { profiling: 'false' } }, (o) => o.status.profiling, false],
     ['--profiling by default', {}, (o) => o.status.profiling, true],
     [
-      '--domain, --id, --statsdUdpAddress that are empty say nothing',
+      'empty --domain, --id, --statsdUdpAddress as unset',
       { flags: { domain: '', id: '', statsdUdpAddress: '' }, env: pod },
       (o) => [o.domain, o.workloadId, o.config.statsdUdpAddress],
       ['shop.svc.cluster.local', 'web-0.shop', ''],
@@ -129,7 +129,7 @@ describe('§1.2 flags', () => {
     ],
     ['--zipkinAddress', { flags: { zipkinAddress: 'z:1' } }, (o) => o.config.tracing, { zipkin: { address: 'z:1' } }],
     [
-      '--lightstepAddress, …AccessToken, …Secure, …CacertPath; Lightstep wins',
+      '--lightstepAddress, …AccessToken, …Secure, …CacertPath before Zipkin',
       {
         flags: {
           zipkinAddress: 'z:1',
@@ -142,15 +142,15 @@ describe('§1.2 flags', () => {
       (o) => o.config.tracing,
       { lightstep: { address: 'l:1', accessToken: 't' }, tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca' } },
     ],
-  ])('§1.2 %s', (_, sources, seen, expected) => {
+  ])('§1.2 resolves %s', (_, sources, seen, expected) => {
     expect(seen(optionsOf(sources))).toEqual(expected);
   });
 
-  test('§1.2 --ip', () => {
+  test('§1.2 resolves the address of --ip', () => {
     expect(optionsOf({ flags: { instanceIPs: '', ip: '10.9.8.7' } }).addresses[0]).toBe('10.9.8.7');
   });
 
-  test('§1.2 --statsdUdpAddress: a name is resolved, and a name that cannot be resolved is a warning', async () => {
+  test('§1.2 resolves the host name of --statsdUdpAddress, and warns if that fails', async () => {
     const options = optionsOf({ flags: { statsdUdpAddress: 'statsd:8125' } });
     const found = await withStatsdAddress(options, async () => ({ address: '2001:db8::5' }));
     expect(found.config.statsdUdpAddress).toBe('[2001:db8::5]:8125');
@@ -189,7 +189,7 @@ describe('§1.3 environment', () => {
       { ENVOY_STATUS_PORT: 1, ENVOY_PROMETHEUS_PORT: 2 },
     ],
     ['ISTIOD_SAN', { env: { ISTIOD_SAN: 'other' } }, { PILOT_SAN: ['other'] }],
-  ])('§1.3 %s', (_, sources, expected) => {
+  ])('§1.3 sets node metadata by %s', (_, sources, expected) => {
     expect(metadata(sources)).toMatchObject(expected);
   });
 
@@ -201,7 +201,7 @@ describe('§1.3 environment', () => {
       '10.9.8.7',
     ],
     [
-      'ISTIO_BOOTSTRAP beats customConfigFile',
+      'ISTIO_BOOTSTRAP before customConfigFile',
       { flags: { customConfigFile: '/x' }, env: { ISTIO_BOOTSTRAP: '<folder>/t' }, files: { t: 'a: 1' } },
       (o) => [o.template?.text, o.config.customConfigFile],
       ['a: 1', undefined],
@@ -216,7 +216,7 @@ describe('§1.3 environment', () => {
       'a: "[2001:db8::1] [2001:db8::1]"',
     ],
     [
-      'ISTIO_PROMETHEUS_ANNOTATIONS of a pod whose port is a name',
+      'ISTIO_PROMETHEUS_ANNOTATIONS with a port name',
       { env: { ISTIO_PROMETHEUS_ANNOTATIONS: '{"scrape": "true", "port": "http"}' } },
       (o) => [o.status.applicationMetrics, o.warnings],
       [
@@ -231,7 +231,7 @@ describe('§1.3 environment', () => {
     ],
     ['ISTIO_CPU_LIMIT', { env: { ISTIO_CPU_LIMIT: '3' } }, (o) => o.concurrency, 3],
     [
-      'ISTIO_CPU_LIMIT where 0 is said: a thread for each processor',
+      'ISTIO_CPU_LIMIT 0 as one thread per processor',
       { env: { ISTIO_CPU_LIMIT: '999', PROXY_CONFIG: 'concurrency: 0' } },
       (o) => o.concurrency,
       availableParallelism(),
@@ -243,7 +243,7 @@ describe('§1.3 environment', () => {
       9_000,
     ],
     [
-      'TERMINATION_DRAIN_DURATION_SECONDS: the mesh wins',
+      'TERMINATION_DRAIN_DURATION_SECONDS, overridden by the mesh',
       { env: { TERMINATION_DRAIN_DURATION_SECONDS: '9', PROXY_CONFIG: 'terminationDrainDuration: 4s' } },
       (o) => o.config.terminationDrainDurationMs,
       4_000,
@@ -257,7 +257,7 @@ describe('§1.3 environment', () => {
       [true, false],
     ],
     ['ENVOY_SKIP_DEPRECATED_LOGS by default', {}, (o) => [o.enableCoreDump, o.skipDeprecatedLogs], [false, true]],
-  ])('§1.3 %s', (_, sources, seen, expected) => {
+  ])('§1.3 resolves the option %s', (_, sources, seen, expected) => {
     expect(seen(optionsOf(sources))).toEqual(expected);
   });
 
@@ -270,7 +270,7 @@ describe('§1.3 environment', () => {
     ['CA_PROVIDER', { env: { CA_PROVIDER: 'GoogleCA' } }, (o) => o.identity.settings.source, 'nowhere'],
     ['CA_PROVIDER by default', {}, (o) => o.identity.settings.source, 'authority'],
     [
-      'JWT_POLICY: no token, no certificate',
+      'JWT_POLICY without a token as no certificate',
       { env: { JWT_POLICY: 'none' } },
       (o) => o.identity.settings.source,
       'nowhere',
@@ -358,7 +358,7 @@ describe('§1.3 environment', () => {
       (o) => o.status.keepsProbeConnections,
       true,
     ],
-  ])('§1.3 %s', (_, sources, seen, expected) => {
+  ])('§1.3 resolves %s', (_, sources, seen, expected) => {
     expect(seen(optionsOf(sources))).toEqual(expected);
   });
 
@@ -373,16 +373,16 @@ describe('§1.3 environment', () => {
       './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
     ],
     ['PILOT_CERT_PROVIDER by default', 'xds', {}, './var/run/secrets/istio/root-cert.pem'],
-  ])('§1.3 %s', (_, service, env, file) => {
+  ])('§1.3 selects the root file by %s', (_, service, env, file) => {
     expect(controlPlaneRootFile(service, { env }, () => false)).toBe(file);
   });
 
-  test('§1.3 XDS_HEADER_ and ISTIO_META_CLUSTER_ID become headers of requests to the control plane', () => {
+  test('§1.3 adds XDS_HEADER_ and ISTIO_META_CLUSTER_ID to the headers of requests to the control plane', () => {
     const { headers } = xdsHeaders({ XDS_HEADER_X: 'y', ISTIO_META_CLUSTER_ID: 'c' });
     expect(headers).toEqual({ x: 'y', clusterid: 'c' });
   });
 
-  test('§4.1 --skip-deprecated-logs and --enable-core-dump become flags of Envoy', () => {
+  test('§4.1 passes --skip-deprecated-logs and --enable-core-dump to Envoy', () => {
     const flags = {
       drainMs: 1,
       parentShutdownMs: 1,
@@ -400,7 +400,7 @@ describe('§1.3 environment', () => {
   });
 });
 
-describe('§1.5 the merge of proxy configurations', () => {
+describe('§1.5 merge of proxy configurations', () => {
   const yaml = `discoveryAddress: foo:123
 drainDuration: 1s
 proxyMetadata: {SOME: setting}
@@ -409,7 +409,7 @@ controlPlaneAuthPolicy: NONE
   const quoted = (annotation: string, text: string): string => `${annotation}=${JSON.stringify(text)}\n`;
   const mesh = (text: string): string => `defaultConfig:\n${text.replace(/^/gm, '  ')}`;
 
-  test('§1.5 defaults only', () => {
+  test('§1.5 uses defaults without sources', () => {
     expect(optionsOf({}).config).toMatchObject({
       configPath: './etc/istio/proxy',
       binaryPath: '/usr/local/bin/envoy',
@@ -427,11 +427,11 @@ controlPlaneAuthPolicy: NONE
   });
 
   test.each<[string, Sources]>([
-    ['annotation only', { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', yaml) } }],
-    ['file only', { files: { 'etc/istio/config/mesh': mesh(yaml) } }],
-    ['environment only', { env: { PROXY_CONFIG: yaml } }],
+    ['annotation', { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', yaml) } }],
+    ['mesh file', { files: { 'etc/istio/config/mesh': mesh(yaml) } }],
+    ['environment', { env: { PROXY_CONFIG: yaml } }],
     [
-      'environment only, by protobuf’s names',
+      'environment with protobuf field names',
       {
         env: {
           PROXY_CONFIG: yaml
@@ -440,8 +440,8 @@ controlPlaneAuthPolicy: NONE
         },
       },
     ],
-    ['--proxyConfig only', { flags: { proxyConfig: '<folder>/p' }, files: { p: yaml } }],
-  ])('§1.5 %s', (_, sources) => {
+    ['--proxyConfig', { flags: { proxyConfig: '<folder>/p' }, files: { p: yaml } }],
+  ])('§1.5 uses the source %s', (_, sources) => {
     expect(optionsOf(sources).config).toMatchObject({
       discoveryAddress: 'foo:123',
       drainDurationMs: 1_000,
@@ -450,7 +450,7 @@ controlPlaneAuthPolicy: NONE
     });
   });
 
-  test('§1.5 with all three sources the annotation wins, metadata is merged and lists are replaced', () => {
+  test('§1.5 prefers the annotation of three sources, merges metadata and replaces lists', () => {
     const files = {
       'etc/istio/config/mesh': mesh(
         `${yaml}extraStatTags: [a]\nproxyStatsMatcher: {inclusionPrefixes: [a], inclusionSuffixes: [b], inclusionRegexps: [c]}\n`,
@@ -471,7 +471,7 @@ controlPlaneAuthPolicy: NONE
     });
   });
 
-  test('§1.5 flags override configurations, and annotations of single values override flags', () => {
+  test('§1.5 overrides configurations by flags, and flags by annotations of single values', () => {
     const annotations =
       quoted('sidecar.istio.io/discoveryAddress', 'last:1') + quoted('status.sidecar.istio.io/port', '7');
     const options = optionsOf({
@@ -484,48 +484,48 @@ controlPlaneAuthPolicy: NONE
 
   test.each<[string, Sources, ErrorFields]>([
     [
-      'the mesh file',
+      'an invalid value in the mesh file',
       { files: { 'etc/istio/config/mesh': 'a: 1\ndefaultConfig:\n  statusPort: x\n' } },
       { code: 'FIELD_TYPE_INVALID', line: 3, got: '"x"' },
     ],
     [
-      'the environment',
+      'an invalid value in the environment',
       { env: { PROXY_CONFIG: '\n\ntracing: {zipkin: {address: 1}}' } },
       { code: 'FIELD_TYPE_INVALID', path: 'PROXY_CONFIG: tracing.zipkin.address', line: 3, got: '1' },
     ],
     [
-      'the annotation',
+      'invalid YAML in the annotation',
       { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'a: [') } },
       { path: 'annotation proxy.istio.io/config', line: 1 },
     ],
     [
-      'NaN',
+      'a number that is NaN',
       { env: { PROXY_CONFIG: 'readinessProbe: {a: [1, .nan]}' } },
       { code: 'FIELD_OUT_OF_RANGE', path: 'PROXY_CONFIG: readinessProbe.a[1]', line: 1, got: 'NaN' },
     ],
     [
-      'half of a character',
+      'invalid UTF-16',
       { env: { PROXY_CONFIG: 'image: {imageType: "\\ud800"}' } },
       { code: 'FIELD_FORMAT_INVALID', path: 'PROXY_CONFIG: image.imageType', line: 1 },
     ],
     [
-      'what is too deep for Envoy',
+      'too deep nesting for Envoy',
       { env: { PROXY_CONFIG: `image: {a: ${'['.repeat(60)}${']'.repeat(60)}}` } },
       { code: 'FIELD_TOO_LARGE', expected: 'at most 50 levels of nesting', line: 1 },
     ],
     ['an alias of itself', { env: { PROXY_CONFIG: 'image: &a {b: *a}' } }, { code: 'YAML_INVALID', line: 1 }],
     [
-      '10 MB',
+      'a source of 10 MB',
       { flags: { proxyConfig: '<folder>/p' }, files: { p: `image: {a: ${'x'.repeat(10_000_000)}}` } },
       { expected: 'at most 1048576 bytes' },
     ],
     ['a list for a map', { env: { PROXY_CONFIG: '- a' } }, { code: 'FIELD_TYPE_INVALID', line: 1, got: 'a list' }],
-  ])('§1.5 errors have source, line and field: %s', (_, sources, fields) => {
+  ])('§1.5 reports errors with source, line and field: %s', (_, sources, fields) => {
     const found = { code: 'CONFIG_INVALID', details: expect.arrayContaining([expect.objectContaining(fields)]) };
     expect(() => optionsOf(sources)).toThrow(expect.objectContaining(found));
   });
 
-  test('§1.5 keys that are names of JavaScript properties are ordinary keys', () => {
+  test('§1.5 treats names of JavaScript properties as ordinary keys', () => {
     const env = { PROXY_CONFIG: 'proxyMetadata: {__proto__: a, constructor: b, ISTIO_META___proto__: c}' };
     const files = {
       'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'proxyMetadata: {toString: d, __proto__: e}'),
@@ -542,7 +542,7 @@ controlPlaneAuthPolicy: NONE
   });
 });
 
-test('§1.6: the SAN of the control plane is the host of its address, istiod for localhost, and absent without MUTUAL_TLS', () => {
+test("§1.6: uses the host of the control plane's address as its SAN, istiod for localhost, and none without MUTUAL_TLS", () => {
   const sanOf = (config: string): unknown =>
     madeBootstrap({ env: { PROXY_CONFIG: config } }).bootstrap.node.metadata.PILOT_SAN;
   expect(sanOf('discoveryAddress: pilot.x:15012')).toEqual(['pilot.x']);

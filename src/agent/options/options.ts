@@ -14,7 +14,7 @@ import type { WasmOptions } from './wasm-options.ts';
 export interface ProxyOptions {
   readonly role: ProxyRole;
   readonly config: ProxyConfig;
-  /** Only if it is configured. */
+  /** `undefined` unless configured. */
   readonly binaryPath: string | undefined;
   /** False if applications use xDS themselves (DISABLE_ENVOY). */
   readonly runsEnvoy: boolean;
@@ -23,13 +23,13 @@ export interface ProxyOptions {
   /** `name.namespace`. */
   readonly workloadId: string;
   readonly domain: string;
-  /** Node ID, if it is specified. */
+  /** `undefined` unless specified. */
   readonly nodeId: string | undefined;
-  /** Port of the local token exchange; 0 disables it. */
+  /** Port of the local token exchange; 0 if disabled. */
   readonly stsPort: number;
-  /** SANs of the control plane for the node metadata; `undefined` for the one that its certificate must have. */
+  /** SANs of the control plane for the node metadata; `undefined` for the SAN that its certificate must have. */
   readonly pilotSans: readonly string[] | undefined;
-  /** Cloud metadata of the machine; `undefined` if unknown. */
+  /** Cloud metadata of the host; `undefined` if unknown. */
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
@@ -59,12 +59,12 @@ export interface ProxyOptions {
   readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
   readonly restartPolicy: 'retry' | 'exit';
   readonly hotRestart: boolean;
-  /** The agent restarts Envoy by itself when the file at its binary path changes. */
+  /** Restart Envoy automatically when its binary changes. */
   readonly watchBinary: boolean;
-  /** Envoy outlives a killed agent, and the next agent of the container adopts it (LIVE_RESTORE). */
+  /** Let Envoy outlive a killed agent, so that the next agent of the container adopts it (LIVE_RESTORE). */
   readonly liveRestore: boolean;
   readonly baseId: number | undefined;
-  /** Admin port of an Envoy that starts beside one that cannot hot restart; 0 for a free port. */
+  /** Admin port of an Envoy that starts beside one without hot restart; 0 for any free port. */
   readonly spareAdminPort: number;
   readonly exitOnZeroActiveConnections: boolean;
   readonly minimumDrainMs: number;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { madeBootstrap, optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
 
-describe('§1.5 fields that a newer API may have', () => {
+describe('§1.5 unknown fields of a newer API', () => {
   test('are ignored at every level, with a warning that has source, line and name', () => {
     const { options, bootstrap } = madeBootstrap({
       env: { PROXY_CONFIG: 'statsCompression: true\nconcurrency: 3\ntracing: {zipkin: {address: "z:1", novelty: 1}}' },
@@ -24,7 +24,7 @@ describe('§1.5 fields that a newer API may have', () => {
     ]);
   });
 
-  test('do not affect the rest of their source, whatever their values', () => {
+  test('do not affect the other fields of their source, whatever their values', () => {
     for (const novelty of [
       'proxy_stats_matcher: {new_field: [x]}',
       'new_field: 1',
@@ -41,7 +41,7 @@ describe('§1.5 fields that a newer API may have', () => {
     }
   });
 
-  test('are an error in TLS settings, where a misspelt name would disable verification', () => {
+  test('are rejected in TLS settings, where a misspelt name would disable verification', () => {
     const PROXY_CONFIG =
       'envoyAccessLogService: {address: "a:1", tlsSettings: {mode: SIMPLE, caCertificates: /ca, subjectAltName: [x]}}';
     const path = 'PROXY_CONFIG: envoyAccessLogService.tlsSettings.subjectAltName';

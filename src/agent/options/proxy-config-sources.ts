@@ -27,7 +27,7 @@ import type { ProxyFlags } from './proxy-flags.ts';
 
 const defaultMeshFile = './etc/istio/config/mesh';
 
-/** Flags that are fields of the proxy configuration, with the same name. */
+/** Flags that set the proxy configuration field of the same name. */
 const configFlags = [
   ...(['configPath', 'binaryPath', 'customConfigFile', 'drainDuration', 'parentShutdownDuration'] as const),
   ...(['terminationDrainDuration', 'discoveryAddress', 'controlPlaneAuthPolicy', 'statsdUdpAddress'] as const),
@@ -43,7 +43,7 @@ export interface MergedSources {
   readonly directory: string;
 }
 
-/** Limit of a ConfigMap. The configuration is also part of the node, which each stream sends. */
+/** Size limit of a ConfigMap. The configuration is also part of the node, which is sent on each stream. */
 const maxSourceBytes = 1024 * 1024;
 
 function tooLong(bytes: number): Violation {
@@ -56,7 +56,7 @@ export interface SourceFindings {
   readonly warnings: LogWarning[];
 }
 
-/** Merges all sources, the later ones winning. Unset fields are absent. */
+/** Merges all sources; later ones take precedence. Unset fields are absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
   findings: SourceFindings,
@@ -76,10 +76,10 @@ export function mergeSources(
 }
 
 /**
- * Unknown fields are ignored with a warning: they may belong to a newer API, and pods must start.
+ * Ignores unknown fields with a warning: they may belong to a newer API, and pods must start.
  *
- * @param part field that contains the configuration, as in a mesh file, whose other fields are for the control plane;
- * absent if the source is a proxy configuration
+ * @param part field with the configuration in a mesh file, whose other fields are for the control plane; absent if the source is a proxy
+ * configuration
  */
 function decodeSource(
   source: string,
@@ -115,7 +115,7 @@ function decodeSource(
   return {};
 }
 
-/** Injection has already applied these. */
+/** Fields that injection has already applied. */
 const appliedByInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
 
 function effectlessFields(whole: unknown, part: string | undefined): readonly FieldError[] {
@@ -125,7 +125,6 @@ function effectlessFields(whole: unknown, part: string | undefined): readonly Fi
   return proxyConfigWarnings(value, path).filter((warning) => !names.has(warning.path));
 }
 
-/** The same source with the field names that errors use. */
 function namedPart(whole: unknown, part: string | undefined): unknown {
   if (part === undefined) return withJsonNames(whole);
   return isObject(whole) && isObject(whole[part]) ? { ...whole, [part]: withJsonNames(whole[part]) } : whole;
@@ -141,7 +140,7 @@ function decodePart(whole: unknown, part: string | undefined): Decoded<Partial<P
 function readText(path: string | undefined, absence: 'may be missing' | 'must be there', errors: OptionErrors): string {
   if (path === undefined) return '';
   try {
-    // A file that is too large is not read.
+    // Read only after a size check.
     const { size } = statSync(path);
     if (size <= maxSourceBytes) return readFileSync(path, 'utf8');
     errors.config(path, tooLong(size));
@@ -186,7 +185,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
   const configured = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
     if (value === undefined) return [];
-    // Text that is not a number stays text, so that the decoder reports it.
+    // Text stays text if it is not a number, so that the decoder reports it.
     const read = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
     // 0 is the default and leaves the field unset (§1.2).
     return flag === 'concurrency' && read === 0 ? [] : [[flag, read]];
@@ -203,7 +202,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
   return {};
 }
 
-/** Lightstep wins over Zipkin, and a flag over the configured tracer. */
+/** Lightstep takes precedence over Zipkin, and a flag over the configured tracer. */
 function tracerOfFlags(flags: ProxyFlags): Partial<ProxyConfig> {
   const {
     zipkinAddress,
@@ -213,7 +212,7 @@ function tracerOfFlags(flags: ProxyFlags): Partial<ProxyConfig> {
     lightstepCacertPath,
   } = flags;
   if (!lightstepAddress) return zipkinAddress ? { tracing: { zipkin: { address: zipkinAddress } } } : {};
-  // Without a value the flag is true.
+  // A flag without value is true.
   const isSecure = lightstepSecure === true || (lightstepSecure && booleanOf(lightstepSecure) === true);
   const tlsSettings = { mode: 'SIMPLE', caCertificates: lightstepCacertPath || systemRootFile() };
   return {
@@ -248,7 +247,7 @@ const annotationOf: Readonly<Record<string, string>> = {
 function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};
-  // Blanks alone are 0 in JavaScript.
+  // JavaScript converts blanks to 0.
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (seconds * 1_000 > maxTimerMs) {
     errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${maxTimerMs / 1_000}`, text));

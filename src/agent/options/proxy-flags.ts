@@ -44,7 +44,7 @@ export interface ProxyFlags {
   /** True if the flag has no value. */
   readonly lightstepSecure?: string | true;
   readonly lightstepCacertPath?: string;
-  /** Flags of `bootstrap` that override what the agent detects. */
+  /** Flags of `bootstrap` that override detected settings. */
   readonly proxyConfig?: string;
   readonly podInfoDir?: string;
   readonly nodeId?: string;

@@ -20,10 +20,10 @@ function resolved(sources: Partial<OptionSources> = {}): ProxyOptions {
   return resolveProxyOptions({ role: 'sidecar', flags: {}, env: {}, directory: folder(), ...sources });
 }
 
-describe('the order of sources (§1.5)', () => {
+describe('proxy options by the order of sources (§1.5)', () => {
   const mesh = (body: string): string => folder({ 'etc/istio/config/mesh': body });
 
-  test('without any source the defaults apply, and no file is required', () => {
+  test('have their defaults without any source, and require no file', () => {
     expect(resolved().config).toMatchObject({
       discoveryAddress: 'istiod.istio-system.svc:15012',
       drainDurationMs: 45_000,
@@ -32,7 +32,7 @@ describe('the order of sources (§1.5)', () => {
     });
   });
 
-  test('mesh file, PROXY_CONFIG, annotation, flags and annotations of single values override each other in this order', () => {
+  test('are overridden by mesh file, PROXY_CONFIG, annotation, flags and single annotations in this order', () => {
     const meshBody = 'defaultConfig:\n  drainDuration: 1s\n  configPath: mesh\n  statusPort: 1\n  proxyAdminPort: 1\n';
     const annotations = [
       'proxy.istio.io/config="configPath: annotation\\nstatusPort: 3\\nproxyAdminPort: 3"',
@@ -51,14 +51,14 @@ describe('the order of sources (§1.5)', () => {
     });
   });
 
-  test('TERMINATION_DRAIN_DURATION_SECONDS applies only if no other source sets the duration', () => {
+  test('include TERMINATION_DRAIN_DURATION_SECONDS only if no other source sets the duration', () => {
     const env = { TERMINATION_DRAIN_DURATION_SECONDS: '0.5' };
     expect(resolved({ env }).config.terminationDrainDurationMs).toBe(500);
     const directory = mesh('defaultConfig: {terminationDrainDuration: 7s}');
     expect(resolved({ env, directory }).config.terminationDrainDurationMs).toBe(7_000);
   });
 
-  test('--serviceCluster applies only if the configuration has no service name, and --concurrency 0 has no effect', () => {
+  test('include --serviceCluster only without a configured service name, and ignore --concurrency 0', () => {
     const flags = { serviceCluster: 'flag', concurrency: '0' };
     expect(resolved({ flags }).config.serviceCluster).toBe('flag');
     const directory = mesh('defaultConfig: {serviceCluster: mesh, concurrency: 3}');
@@ -66,14 +66,14 @@ describe('the order of sources (§1.5)', () => {
     expect(resolved({ flags: { concurrency: '2' }, directory }).concurrency).toBe(2);
   });
 
-  test('the binary path counts as configured only if a source sets it', () => {
+  test('have a configured binary path only if a source sets it', () => {
     expect(resolved().binaryPath).toBeUndefined();
     expect(resolved({ flags: { binaryPath: '/opt/envoy' } }).binaryPath).toBe('/opt/envoy');
   });
 });
 
-describe('invalid options', () => {
-  test('of all sources are reported together, each with its source', () => {
+describe('invalid proxy options', () => {
+  test('are reported together, each with its source', () => {
     const directory = folder({ 'etc/istio/config/mesh': 'defaultConfig: {drainDuration: soon}' });
     const sources = {
       directory,
@@ -93,7 +93,7 @@ describe('invalid options', () => {
     );
   });
 
-  test('are one sentence each: place, expected and got', () => {
+  test('are reported with place, expected and actual value in one sentence', () => {
     const env = { PROXY_CONFIG: 'statusPort: many' };
     expect(() => resolved({ env, flags: { baseId: '-1' } })).toThrow(
       'invalid configuration: PROXY_CONFIG:1: statusPort: must be an integer, got "many"; ' +
@@ -101,19 +101,19 @@ describe('invalid options', () => {
     );
   });
 
-  test('broken YAML has its source and line', () => {
+  test('are reported with source and line for broken YAML', () => {
     const found = { code: 'YAML_INVALID', path: 'PROXY_CONFIG', line: 1 };
     expect(() => resolved({ env: { PROXY_CONFIG: 'a: [' } })).toThrow(codedError('CONFIG_INVALID', found));
   });
 
-  test('another proxy type is rejected', () => {
+  test('include an unknown proxy type', () => {
     const found = { code: 'FIELD_VALUE_UNKNOWN', path: 'proxy type', got: '"ingress"' };
     expect(() => resolved({ role: 'ingress' })).toThrow(codedError('FLAG_INVALID', found));
   });
 });
 
 describe('drain and spare admin port', () => {
-  test('are those of Istio by default', () => {
+  test("have Istio's defaults", () => {
     expect(resolved()).toMatchObject({
       exitOnZeroActiveConnections: false,
       minimumDrainMs: 5_000,
@@ -130,7 +130,7 @@ describe('drain and spare admin port', () => {
     });
   });
 
-  test('report errors with their source', () => {
+  test('are reported with their source if invalid', () => {
     const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'yes', MINIMUM_DRAIN_DURATION: '5' };
     expect(() => resolved({ env, flags: { spareAdminPort: '70000' } })).toThrow(
       errorWith(
@@ -144,7 +144,7 @@ describe('drain and spare admin port', () => {
 });
 
 describe('§1.3 switches', () => {
-  test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('%s is on, as with Istio', (on) => {
+  test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('are on with %s, as in Istio', (on) => {
     const env = {
       EXIT_ON_ZERO_ACTIVE_CONNECTIONS: on,
       DISABLE_ENVOY: on,
@@ -155,12 +155,12 @@ describe('§1.3 switches', () => {
     expect(resolved({ env }).dns).toBeDefined();
   });
 
-  test.each(['0', 'f', 'F', 'false', 'False', 'FALSE', ''])('%j is off', (off) => {
+  test.each(['0', 'f', 'F', 'false', 'False', 'FALSE', ''])('are off with %j', (off) => {
     const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: off, DISABLE_ENVOY: off, ISTIO_DELTA_XDS: off };
     expect(resolved({ env })).toMatchObject({ exitOnZeroActiveConnections: false, runsEnvoy: true, delta: false });
   });
 
-  test('§1.3 an invalid value of a switch is an error, and does not turn it off', () => {
+  test('§1.3 are rejected with an invalid value, instead of being off', () => {
     const env = { FILE_MOUNTED_CERTS: 'yes', ISTIO_META_DNS_CAPTURE: 'on', BOOTSTRAP_XDS_AGENT: '2' };
     expect(() => resolved({ env })).toThrow(
       errorWith(
@@ -172,7 +172,7 @@ describe('§1.3 switches', () => {
   });
 });
 
-describe('the identity of the proxy', () => {
+describe('identity of the proxy', () => {
   test('consists of name and namespace of the pod, the instance address, and the domain', () => {
     const env = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3' };
     const options = resolved({ env });
@@ -196,7 +196,7 @@ describe('certificate directories', () => {
     expect(resolved({ role: 'router' }).watch.directories).toEqual(['/etc/certs', '/etc/istio/ingress-certs']);
   });
 
-  test('are those of the TLS files of services in the mesh configuration, and empty names are ignored', () => {
+  test('include those of TLS files in the mesh configuration, and no empty names', () => {
     const env = {
       PROXY_CONFIG: `
         envoyMetricsService: {address: "a:1", tlsSettings: {mode: MUTUAL, clientCertificate: /m/c.pem, privateKey: /m/k.pem}}
@@ -209,7 +209,7 @@ describe('certificate directories', () => {
   });
 });
 
-test('variables and fields of Istio’s agent without effect here are reported once, by name', () => {
+test("reports variables and fields of Istio's agent without effect once by name", () => {
   const env = {
     PKCS8_KEY: 'true',
     XDS_HEADER_X: '1',
@@ -227,7 +227,7 @@ test('variables and fields of Istio’s agent without effect here are reported o
   ]);
 });
 
-test('a missing mesh configuration is reported only if --meshConfig names it', () => {
+test('reports a missing mesh configuration only if --meshConfig names it', () => {
   expect(resolved({ flags: { meshConfig: '/nowhere/mesh' } }).warnings).toEqual([
     {
       ...{ event: 'option.ignored', setting: '--meshConfig', value: '/nowhere/mesh' },
@@ -237,7 +237,7 @@ test('a missing mesh configuration is reported only if --meshConfig names it', (
   expect(resolved().warnings).toEqual([]);
 });
 
-test('suspicious but valid settings are warnings', () => {
+test('warns about suspicious but valid settings', () => {
   const flags = { drainDuration: '60s', parentShutdownDuration: '5s', proxyLogLevel: 'a:b:c,info' };
   const env = { ISTIO_BOOTSTRAP_OVERRIDE: '/nowhere' };
   expect(resolved({ flags, env }).warnings).toEqual([

@@ -1,6 +1,6 @@
 /**
- * Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in the order of spec/agent.md
- * §1.5. Errors of all sources are reported together, each with its source.
+ * Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in the order of spec/agent.md §1.5. Reports the errors of all
+ * sources together, each with its source.
  */
 
 import { existsSync, readFileSync } from 'node:fs';
@@ -48,9 +48,9 @@ export interface OptionSources {
   readonly role: string;
   readonly flags: ProxyFlags;
   readonly env: NodeJS.ProcessEnv;
-  /** Base of `./etc/istio/…`. Default: the working directory. */
+  /** Base of relative paths such as `./etc/istio/…` (default: the working directory). */
   readonly directory?: string;
-  /** Assume that files that only the pod has, such as its token, exist. */
+  /** Assume that files of the pod, such as its token, exist. */
   readonly assumesMounts?: boolean;
 }
 
@@ -80,7 +80,7 @@ export function resolveProxyOptions({
   );
   checkSwitches(env, errors);
   const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
-  // ISTIO_BOOTSTRAP overrides every other source of the bootstrap. Without an Envoy no bootstrap is read.
+  // ISTIO_BOOTSTRAP overrides other sources of the bootstrap. Without Envoy, none is read.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...merged, ...(isCustom && { customConfigFile }) };
   warnings.push(...withoutEffectWarnings(env), ...unknownValueWarnings(env));
@@ -183,7 +183,6 @@ function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
   };
 }
 
-/** Settings for restarts and drains of Envoy. */
 function restartOptions(
   { flags, env, runsEnvoy }: { flags: ProxyFlags; env: NodeJS.ProcessEnv; runsEnvoy: boolean },
   errors: OptionErrors,
@@ -201,9 +200,7 @@ function restartOptions(
   };
 }
 
-/**
- * Requires the launcher bin/pilot-agent as the first process, which is the parent of Envoys and starts the next agent.
- */
+/** Requires the launcher bin/pilot-agent as the first process: it is the parent of Envoys, and starts the next agent. */
 function liveRestore(
   env: NodeJS.ProcessEnv,
   runsEnvoy: boolean,
@@ -217,13 +214,12 @@ function liveRestore(
   return false;
 }
 
-/** The flag applies only if the configuration has no service name. */
 function withServiceCluster(config: ProxyConfig, configured: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
   if (configured.serviceCluster || configured.tracingServiceName || flags.serviceCluster === undefined) return config;
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
-/** Default names of the proxy: of its pod, or of its address (§1.2). */
+/** Default names of the proxy, from its pod or address (§1.2). */
 function registryNames(
   flags: ProxyFlags,
   env: NodeJS.ProcessEnv,
@@ -282,7 +278,7 @@ function watchOptions(
   { role, flags, config, identity }: Pick<ProxyOptions, 'role' | 'config' | 'identity'> & { flags: ProxyFlags },
   errors: OptionErrors,
 ): ProxyOptions['watch'] {
-  // The agent's SDS server updates these files without a restart. A directory of --watchCerts is watched in any case.
+  // The agent's SDS server updates these files without a restart. A directory of --watchCerts is always watched.
   const isServed = (directory: string): boolean =>
     identity.mounted !== undefined && resolve(directory) === dirname(resolve(identity.mounted.certificate));
   const requiredFiles = tlsFiles(config);
@@ -299,7 +295,7 @@ function watchOptions(
   };
 }
 
-/** Files in the TLS settings of the metrics and access log services (§3.1); empty names are ignored. */
+/** TLS files of the metrics and access log services (§3.1); empty names are ignored. */
 function tlsFiles(config: ProxyConfig): string[] {
   const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
     const tls = service?.tlsSettings;
@@ -320,7 +316,7 @@ function mustBeAddress(place: string, text: string | undefined, errors: OptionEr
   if (text && isIP(text) === 0) errors.flag(place, mustBe('an IP address', text));
 }
 
-/** A flag with an enumerated value; the first one is the default. */
+/** @returns the value of an enumerated flag; the first allowed one by default */
 function choice<Word extends string>(
   flag: string,
   words: readonly [Word, ...Word[]],
@@ -373,7 +369,7 @@ function threadsIn(text: string | undefined, warnings: LogWarning[]): number | u
   return undefined;
 }
 
-/** An unreadable override is ignored with a warning (§4.2); one that Envoy cannot parse would fail at each start. */
+/** Ignores an unreadable override with a warning (§4.2). An override that Envoy cannot parse would fail at each start. */
 function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: LogWarning[]): string {
   const path = env.ISTIO_BOOTSTRAP_OVERRIDE;
   if (!path) return '';
@@ -390,10 +386,9 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
   return override;
 }
 
-/** Linux limit of one program argument, without the terminating NUL. */
+/** Linux limit of one argument, without the terminating NUL. */
 const maxArgumentBytes = 128 * 1024 - 1;
 
-/** Why a text cannot be an argument of Envoy; `undefined` if it can. */
 function whyNoArgument(text: string): Violation | undefined {
   if (text.includes('\0')) return notAllowed('must not contain a NUL character: Envoy gets it as an argument');
   const bytes = Buffer.byteLength(text);

@@ -12,49 +12,50 @@ function folder(): string {
   return temporary.path;
 }
 
-describe('Envoy reads its whole command line before it is started', () => {
+describe('Envoy command line, checked before the start,', () => {
   test.each<[string, Partial<EnvoyFlags>, string]>([
-    ['a component that it does not have', { componentLogLevel: 'foo:debug' }, "invalid component specified 'foo'"],
-    ['a level of a component', { componentLogLevel: 'upstream:loud' }, "invalid log level specified 'loud'"],
+    ['an unknown component', { componentLogLevel: 'foo:debug' }, "invalid component specified 'foo'"],
+    ['an unknown level of a component', { componentLogLevel: 'upstream:loud' }, "invalid log level specified 'loud'"],
     [
       'a component without a level',
       { componentLogLevel: 'upstream' },
       "component log level not correctly specified 'upstream'",
     ],
     ['an empty component', { componentLogLevel: 'upstream:debug,' }, "component log level not correctly specified ''"],
-    ['a level', { logLevel: 'loud' }, "invalid log level specified 'loud'"],
+    ['an unknown level', { logLevel: 'loud' }, "invalid log level specified 'loud'"],
     ['a drain time of more than 32 bits', { drainMs: 2 ** 32 * 1000 }, '(--drain-time-s) -- '],
-    ['a parent’s time of more than 32 bits', { parentShutdownMs: 2 ** 32 * 1000 }, '(--parent-shutdown-time-s) -- '],
-    ['more workers than 32 bits count', { concurrency: 2 ** 32 }, '(--concurrency) -- '],
-    ['an interval of more than 32 bits', { fileFlushIntervalMs: 2 ** 32 }, '(--file-flush-interval-msec) -- '],
-    ['a size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
-    ['a version of the internet', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
-  ])('and refuses %s', async (_, flags, words) => {
+    [
+      'a parent shutdown time of more than 32 bits',
+      { parentShutdownMs: 2 ** 32 * 1000 },
+      '(--parent-shutdown-time-s) -- ',
+    ],
+    ['a concurrency of more than 32 bits', { concurrency: 2 ** 32 }, '(--concurrency) -- '],
+    ['a flush interval of more than 32 bits', { fileFlushIntervalMs: 2 ** 32 }, '(--file-flush-interval-msec) -- '],
+    ['a flush size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
+    ['an unknown IP version', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
+  ])('is rejected with %s', async (_, flags, words) => {
     await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags }, patienceMs)).rejects.toThrow(
       `invalid flag or environment variable: Envoy rejects its command line: ${words}`,
     );
   });
 
   test.each<[string, Partial<EnvoyFlags>]>([
-    ['those of the tests', {}],
-    [
-      'all there are',
-      { componentLogLevel: 'upstream:debug,config:trace', fileFlushIntervalMs: 1, fileFlushMinSizeKb: 0 },
-    ],
+    ['the flags of the tests', {}],
+    ['all flags', { componentLogLevel: 'upstream:debug,config:trace', fileFlushIntervalMs: 1, fileFlushMinSizeKb: 0 }],
     ['an override', { configOverride: '{"admin": {}}' }],
-    ['no hot restart', { disableHotRestart: true }],
-    ['no drain', { drainMs: 0, parentShutdownMs: 0 }],
-  ])('and takes %s', async (_, flags) => {
+    ['disabled hot restart', { disableHotRestart: true }],
+    ['drain and shutdown times of 0', { drainMs: 0, parentShutdownMs: 0 }],
+  ])('is accepted with %s', async (_, flags) => {
     await requireFlags(envoyBinary(), { ...testFlags, ...flags });
   });
 
-  test('an Envoy that rejects flags without a message does not prevent the start', async () => {
+  test('accepts flags that Envoy rejects without a message', async () => {
     for (const binary of ['/bin/false', '/bin/true', '/nowhere/envoy']) await requireFlags(binary, testFlags);
   });
 });
 
 describe('required folders', () => {
-  test('are created if missing, the one of generated files for this user only, and stay empty', () => {
+  test('are created if missing, that of generated files only for this user, and stay empty', () => {
     const [runDir, configPath, sharedMemoryDir] = [join(folder(), 'run'), join(folder(), 'a', 'proxy'), folder()];
     requireFolders({ runDir, configPath, hotRestart: true, sharedMemoryDir });
     expect(statSync(configPath).mode & 0o777).toBe(0o700);
@@ -65,7 +66,7 @@ describe('required folders', () => {
     ['runDir', 'FILE_UNREADABLE', '--runDir'],
     ['configPath', 'FILE_UNWRITABLE', '--configPath'],
     ['sharedMemoryDir', 'SHARED_MEMORY_UNUSABLE', '--hotRestart off'],
-  ] as const)('are an error that names %s if it is unusable', (which, code, flag) => {
+  ] as const)('are reported as unusable for %s', (which, code, flag) => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     const good = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };

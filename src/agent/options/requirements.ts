@@ -1,4 +1,4 @@
-/** Requirements that are checked before anything is started: folders, shared memory, and Envoy's command line. */
+/** Checks requirements before anything is started: folders, shared memory, and Envoy's command line. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { runForOutput } from '../../runtime/asked-program.ts';
@@ -28,7 +28,7 @@ export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir
 
 function requireConfigPath(path: string): void {
   try {
-    // Only for this user: a bootstrap may contain confidential data.
+    // Private, because a bootstrap may contain confidential data.
     makeFolder(path, 0o700);
   } catch (error) {
     throw unwritable(path, error, '--configPath');
@@ -36,13 +36,13 @@ function requireConfigPath(path: string): void {
   inScratchFolder([{ path, flag: '--configPath' }], () => {});
 }
 
-/** One page per base ID, and an agent has two. Envoy crashes without them. */
+/** One page per base ID for two base IDs; without them Envoy crashes. */
 const sharedMemoryBytes = 2 * 4096;
 
 function requireSharedMemory(directory: string): void {
   let folder: string | undefined;
   try {
-    // The directory is world-writable; a private subfolder prevents symlink attacks.
+    // The directory is world-writable, so a private subfolder prevents symlink attacks.
     folder = mkdtempSync(join(directory, '.chartpilot-'));
     writeFileSync(join(folder, 'probe'), Buffer.alloc(sharedMemoryBytes));
   } catch (error) {
@@ -61,10 +61,7 @@ function requireSharedMemory(directory: string): void {
   }
 }
 
-/**
- * /proc shows running processes and the base IDs of Envoys. mkfifo requires it for pipes to Envoy, bin/pilot-agent for
- * forwarding signals.
- */
+/** Needed in /proc: running processes and base IDs of Envoys, descriptors for mkfifo pipes to Envoy, and signal forwarding of bin/pilot-agent. */
 function requireProc(): void {
   try {
     readFileSync('/proc/net/unix');
@@ -77,15 +74,15 @@ function requireProc(): void {
   }
 }
 
-/** Envoy takes a tenth of a second to parse its flags. */
+/** Envoy parses its flags in 0.1 s. */
 const maxFlagCheckMs = 10_000;
 
 /**
- * Runs Envoy with its complete command line and --hot-restart-version: it prints the version and exits without opening
- * files. Flags that it rejects fail at every attempt.
+ * Runs Envoy with its complete command line and --hot-restart-version: it prints the version and exits without opening files. Flags that it rejects
+ * fail at each attempt.
  *
  * @param limitMs timeout of this run
- * @throws ChartpilotError FLAG_INVALID with Envoy's message. A timeout, or output of another program, is no error.
+ * @throws ChartpilotError FLAG_INVALID with Envoy's message. A timeout, or output of another program, is not an error.
  */
 export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxFlagCheckMs): Promise<void> {
   const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });

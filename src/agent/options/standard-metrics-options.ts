@@ -1,17 +1,16 @@
-/** Settings of Istio's standard metrics. */
 import { switchOf } from '../../model/fields/switches.ts';
 import { outOfRange } from '../../model/fields/violation.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { defaultTableLimits } from '../access-logs/metric-table.ts';
 
 export interface StandardMetricsOptions {
-  /** Per metric; observations with other label sets are counted together. */
+  /** Per metric; observations beyond the limit are counted together. */
   readonly maxLabelSets: number;
 }
 
 const limits = { min: 1, max: 100_000 } as const;
 
-/** @returns `undefined` if metrics are turned off, or if the bootstrap is the user's and may lack the cluster */
+/** @returns `undefined` if metrics are disabled, or with a custom bootstrap, which may lack the cluster */
 export function standardMetricsOptions(
   { env, ownBootstrap }: { env: NodeJS.ProcessEnv; ownBootstrap: boolean },
   errors: OptionErrors,

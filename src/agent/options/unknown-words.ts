@@ -1,4 +1,4 @@
-/** Variables with enumerated values, in which any other value means the default. */
+/** Warns about enumerated variables with unknown values, which mean the default. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 interface Words {
@@ -12,7 +12,6 @@ const variables: Readonly<Record<string, Words>> = {
   PILOT_CERT_PROVIDER: { known: ['istiod', 'kubernetes', 'custom', 'none'], otherwise: 'istiod' },
 };
 
-/** One warning for each variable with an unknown value. */
 export function unknownValueWarnings(env: NodeJS.ProcessEnv): LogWarning[] {
   return Object.entries(variables).flatMap(([setting, { known, otherwise }]) => {
     const value = env[setting];

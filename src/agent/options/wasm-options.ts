@@ -7,9 +7,9 @@ export interface WasmOptions {
   readonly limits: FetchLimits;
   /** Milliseconds since a module was last used. */
   readonly moduleExpiryMs: number;
-  /** `host` or `host:port`, or `*` for all. Their certificates are not verified, and plaintext is allowed. */
+  /** `host` or `host:port`, or `*` for all. Certificates are not verified, and plaintext is allowed. */
   readonly insecureRegistries: ReadonlySet<string>;
-  /** Folder with a Docker configuration (`config.json`) for images without a pull secret; empty without one. */
+  /** Folder with a Docker configuration (`config.json`) for images without a pull secret; empty if none. */
   readonly dockerConfig: string;
 }
 

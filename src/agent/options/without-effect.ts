@@ -1,6 +1,4 @@
-/**
- * Variables that Istio's agent reads and chartpilot does not. They are reported, so that users do not expect an effect.
- */
+/** Variables that Istio's agent reads and chartpilot does not, reported so that users do not expect an effect. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const variables: ReadonlySet<string> = new Set([
@@ -12,7 +10,6 @@ const variables: ReadonlySet<string> = new Set([
   'WASM_PURGE_INTERVAL',
 ]);
 
-/** A warning with the variables that are set and have no effect. */
 export function withoutEffectWarnings(env: NodeJS.ProcessEnv): LogWarning[] {
   const names = Object.keys(env).filter((name) => env[name] && variables.has(name));
   return names.length === 0 ? [] : [{ event: 'option.withoutEffect', settings: names.sort().join(', ') }];

@@ -1,4 +1,4 @@
-/** Ports stay open when their agent is killed, and the next agent handles what arrives in between. */
+/** Ports stay open when their agent is killed, and the next agent handles queries and connections that arrived in between. */
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -18,7 +18,11 @@ import { KeptQuestions } from './kept-questions.ts';
 import { keptTcp, keptUdp, passedOnIn, readyResponse } from './kept-socket.ts';
 import { PassedOn } from './passed-on.ts';
 
-/** An agent that is killed once its ports are open. @returns the directory of its successor */
+/**
+ * Kills an agent once its ports are open.
+ *
+ * @returns the directory of its successor
+ */
 async function killedAgent(): Promise<{ directory: string; port: number }> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -31,7 +35,7 @@ async function killedAgent(): Promise<{ directory: string; port: number }> {
   return { directory: folder.path, port };
 }
 
-/** The next agent, with a name server that returns the query, and an HTTP server that returns the client. */
+/** Starts the next agent, with a name server that echoes the query, and an HTTP server that returns the client address. */
 async function nextAgent({
   directory,
   port,
@@ -89,7 +93,7 @@ async function fetched(port: number): Promise<{ text: string; from: string }> {
   return { text: (await response.setEncoding('utf8').toArray()).join(''), from: `127.0.0.1:${localPort}` };
 }
 
-test('queries and connections at the ports of a killed agent wait, and the next agent handles them as its own', async () => {
+test('passes waiting queries and connections at the ports of a killed agent to the next agent', async () => {
   const killed = await killedAgent();
   const questions = sendQueries(killed.port, 150);
   const fetching = [fetched(killed.port), fetched(killed.port), fetched(killed.port)];
@@ -99,13 +103,13 @@ test('queries and connections at the ports of a killed agent wait, and the next 
   expect(ports.isAfterAnother).toBe(true);
   await eventually('every question is answered', () => questions.responses.size === questions.sent);
   for (const { text, from } of await Promise.all(fetching)) expect(text).toBe(`${from} 127.0.0.1`);
-  // From here on only the next agent has the port.
+  // From here on, only the next agent has the port.
   const later = sendQueries(killed.port, 100);
   await eventually('every later question is answered', () => later.responses.size === later.sent);
   for (let again = 0; again < 20; again++) expect((await fetched(killed.port)).text).toMatch(/^127/);
 });
 
-test('if an agent exits before it has read waiting queries, the next one receives all of them', async () => {
+test('passes all queries to the next agent if an agent exits before it has read them', async () => {
   const killed = await killedAgent();
   const questions = sendQueries(killed.port, 50);
   const path = passedOnIn(killed.directory);
@@ -123,7 +127,7 @@ test('if an agent exits before it has read waiting queries, the next one receive
   await eventually('every question is answered', () => questions.responses.size === questions.sent);
 });
 
-test('beyond the limits of number and length the newest queries are kept', () => {
+test('keeps the newest queries beyond the limits of number and length', () => {
   const many = new KeptQuestions();
   for (let index = 0; index < 4_100; index++) many.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
   expect(many.lines).toHaveLength(4_096);
@@ -136,7 +140,7 @@ test('beyond the limits of number and length the newest queries are kept', () =>
   expect(long.lines.length).toBeGreaterThan(50);
 });
 
-test('the record shows that ports may be open if the socket of the agents was deleted', async () => {
+test("detects by the record that ports may be open if the agents' socket was deleted", async () => {
   const killed = await killedAgent();
   writeFileSync(recordIn(killed.directory), '');
   rmSync(passedOnIn(killed.directory));
@@ -146,11 +150,11 @@ test('the record shows that ports may be open if the socket of the agents was de
   await eventually('every question is answered', () => questions.responses.size === questions.sent);
 });
 
-test('an agent that ends regularly closes its ports', async () => {
+test('closes the ports of an agent that exits normally', async () => {
   const killed = await killedAgent();
   const { close } = await nextAgent(killed);
   await eventually('it answers', async () => (await fetched(killed.port)).text !== '');
-  // The stand-in of the killed agent has its ports until everything was passed on.
+  // The stand-in keeps the ports until everything was passed on.
   const isFree = async (): Promise<boolean> => {
     const other = createNetServer();
     other.listen({ port: killed.port, host: '127.0.0.1', exclusive: true });
@@ -165,17 +169,14 @@ test('an agent that ends regularly closes its ports', async () => {
 
 const header = { format: 1, port: 'dns', transport: 'udp', address: '127.0.0.1' };
 test.each<[string, string]>([
-  ['no header', 'hello\n'],
+  ['an invalid header', 'hello\n'],
   ['a header without an end', 'x'.repeat(2_000)],
-  ['another format', `${JSON.stringify({ ...header, format: 2 })}\n`],
-  ['a port that nobody has', `${JSON.stringify({ ...header, port: 'admin' })}\n`],
-  [
-    'a peer that is no address',
-    `${JSON.stringify({ ...header, transport: 'tcp', peer: { address: 'x', port: 1 } })}\n`,
-  ],
+  ['another format version', `${JSON.stringify({ ...header, format: 2 })}\n`],
+  ['an unknown port', `${JSON.stringify({ ...header, port: 'admin' })}\n`],
+  ['an invalid peer address', `${JSON.stringify({ ...header, transport: 'tcp', peer: { address: 'x', port: 1 } })}\n`],
   ['a peer without a port', `${JSON.stringify({ ...header, transport: 'tcp', peer: { address: '::1' } })}\n`],
-  ['bytes before the answer', `${JSON.stringify(header)}\n127.0.0.1 5 AAAA\n`],
-])('a message with %s is ignored', async (_, text) => {
+  ['bytes before the response', `${JSON.stringify(header)}\n127.0.0.1 5 AAAA\n`],
+])('ignores a message with %s', async (_, text) => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const taken: unknown[] = [];
@@ -195,7 +196,7 @@ test.each<[string, string]>([
   expect([received, taken]).toEqual([[], []]);
 });
 
-test('an invalid query line closes the connection after the lines before it were read', async () => {
+test('closes the connection at an invalid query line, after reading the lines before it', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const taken: unknown[] = [];

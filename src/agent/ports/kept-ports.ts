@@ -1,4 +1,4 @@
-/** Ports that stay open between an agent and the next one of its container. */
+/** Keeps ports open between an agent and the next one of its container. */
 import type { KeptSocket, PassedPort } from './kept-socket.ts';
 import { PassedOn, type Taker } from './passed-on.ts';
 import { PortKeeper } from './port-keeper.ts';
@@ -7,24 +7,26 @@ export class KeptPorts {
   readonly #keeper: PortKeeper;
   readonly #passedOn: PassedOn;
 
-  /** @param directory shared by the agents of a container */
+  /** @param directory of the record, shared by the agents of a container */
   constructor(directory: string) {
     this.#keeper = new PortKeeper(directory);
     this.#passedOn = new PassedOn(directory);
   }
 
-  /** A previous agent may have left open ports. */
+  /** Whether a previous agent may have left open ports. */
   get isAfterAnother(): boolean {
     return this.#passedOn.isAfterAnother;
   }
 
-  /** Receives what arrived at the ports of a previous agent. Only for the serving agent. */
+  /** Receives queries and connections at the ports of a previous agent. Only for the serving agent. */
   async listen(): Promise<void> {
     await this.#passedOn.listen();
   }
 
   /**
-   * Keeps these sockets open after this agent ends. @param taker receives what arrived at the ports of a previous agent
+   * Keeps these sockets open after this agent exits.
+   *
+   * @param taker receives queries and connections at the ports of a previous agent
    */
   keep(port: PassedPort, sockets: readonly KeptSocket[], taker: Taker): void {
     this.#passedOn.take(port, taker);
@@ -36,7 +38,7 @@ export class KeptPorts {
     this.#keeper.forget(port);
   }
 
-  /** Another agent has taken over; this one ends and leaves its ports open. */
+  /** Leaves the ports open for the agent that has taken over. */
   handOver(): void {
     this.#passedOn.close();
     this.#keeper.handOver();

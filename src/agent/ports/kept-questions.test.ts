@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { KeptQuestions } from './kept-questions.ts';
 
-test('a query that arrives after the reads of a turn is read before the socket closes, also if timers are late', async () => {
+test('reads a query that arrives after the reads of an event loop turn before it closes the socket, even if timers are late', async () => {
   const questions = new KeptQuestions();
   const socket = createSocket('udp4', (message, { address, port }) => questions.add(message, address, port));
   const client = createSocket('udp4');
@@ -16,8 +16,7 @@ test('a query that arrives after the reads of a turn is read before the socket c
   client.bind(0, '127.0.0.1');
   await Promise.all([once(socket, 'listening'), once(client, 'listening')]);
   await sleep(1);
-  // Immediates run after the sockets of the turn are read. The work after them makes every timer due before the next
-  // turn reads.
+  // Immediates run after the sockets of the turn are read. The busy loop below makes every timer due before the next turn reads.
   setImmediate(() => client.send('question', socket.address().port, '127.0.0.1'));
   const haveAll = questions.waitForAll();
   setImmediate(() => {

@@ -4,11 +4,11 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 const maxQuestions = 4_096;
 const maxLength = 4 * 1024 * 1024;
 
-/** Queries in order of arrival. Beyond the limit the oldest are dropped, because their clients time out first. */
+/** In order of arrival. Beyond the limit the oldest are dropped, because their clients time out first. */
 export class KeptQuestions {
-  /** One query per line: client address and the query in base64. */
+  /** One query per line: client address and base64 of the query. */
   readonly lines: string[] = [];
-  /** All received queries, including dropped ones. */
+  /** Number of received queries, including dropped ones. */
   total = 0;
   #length = 0;
 
@@ -21,8 +21,8 @@ export class KeptQuestions {
   }
 
   /**
-   * Waits until a turn of the event loop reads nothing from a socket that receives no further queries. A timer may fire
-   * before the sockets of its turn are read, so each round ends after these reads.
+   * Waits until an event loop turn reads nothing from a socket that gets no further queries. A timer can fire before the sockets of its turn are
+   * read, so each round ends after these reads.
    */
   async waitForAll(): Promise<void> {
     for (let previousTotal = -1; previousTotal < this.total; ) {

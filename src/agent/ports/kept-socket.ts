@@ -1,4 +1,4 @@
-/** Names of open sockets in messages between an agent, the shell that keeps them, and the next agent. */
+/** Messages between an agent, the shell that keeps its sockets open, and the next agent. */
 import type { Socket as UdpSocket } from 'node:dgram';
 import type { Server } from 'node:net';
 
@@ -13,10 +13,7 @@ export interface KeptSocket {
   readonly fd: () => number | undefined;
 }
 
-/**
- * Version of the lines below. The stand-in skips agents of another version and waits for one of its own until its
- * timeout.
- */
+/** Version of the messages below. The stand-in skips agents of other versions, and waits for one of its own until its timeout. */
 export const passingFormat = 1;
 
 /** Path of the socket at which an agent receives queries and connections of its predecessor. */
@@ -29,16 +26,13 @@ export interface PassingHeader {
   readonly transport: Transport;
   /** Local address at which queries or connections arrived. */
   readonly address: string;
-  /**
-   * The client of a connection, whose bytes follow. Absent for UDP, where queries follow, and for a TCP test
-   * connection, where nothing follows.
-   */
+  /** Client of a connection, whose bytes follow. Absent for UDP, where queries follow, and for a TCP test connection, where nothing follows. */
   readonly peer?: { readonly address: string; readonly port: number };
 }
 
-/** Response to the header; the rest may be sent. */
+/** Response to the header, after which the rest is sent. */
 export const readyResponse = 'ready\n';
-/** Sent when all queries have been read and those for names of the table have a response. */
+/** Sent when all queries were read, and those for names of the table have a response. */
 export const takenResponse = 'taken\n';
 
 interface Handle {

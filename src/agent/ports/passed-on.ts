@@ -1,6 +1,6 @@
 /**
- * Receives queries and connections that arrived at the ports of an agent that ended, over a Unix socket in the record
- * directory, which only processes of this user and container can reach. The sender is port-stand-in.ts.
+ * Receives queries and connections from the ports of an exited agent, over a Unix socket in the record directory, which only processes of this user
+ * and container can reach. The sender is port-stand-in.ts.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
@@ -17,7 +17,7 @@ import {
 
 /** Handles them as if they had arrived at its own sockets. */
 export interface Taker {
-  /** @param local address at which it arrived */
+  /** @param local address at which the query arrived */
   takeQuestion?(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void;
   /** The connection has the addresses of its client and of the previous agent. */
   takeConnection(connection: Socket): void;
@@ -27,7 +27,7 @@ const maxHeaderBytes = 512;
 const headerLimitMs = 2_000;
 /** A query of 64 KiB in base64. */
 const maxLineBytes = 100_000;
-/** Enough for all queries of one previous agent, and for more connections than its ports accept. */
+/** Enough for all queries of one previous agent, and more connections than its ports accept. */
 const idleMs = 15_000;
 const maxConnections = 1_024;
 
@@ -36,10 +36,7 @@ export class PassedOn {
   readonly #takers = new Map<PassedPort, Taker>();
   readonly #waiting = new Set<Socket>();
   #server: Server | undefined;
-  /**
-   * A previous agent of this container may have left open ports. The record counts as well, because the socket may have
-   * been deleted.
-   */
+  /** Whether a previous agent of this container may have left open ports. Includes the record, because the socket may have been deleted. */
   readonly isAfterAnother: boolean;
 
   constructor(directory: string) {
@@ -55,10 +52,7 @@ export class PassedOn {
     this.#takers.delete(port);
   }
 
-  /**
-   * Takes over the socket of a previous agent. If the socket cannot be created, what arrived at the previous ports is
-   * lost.
-   */
+  /** Takes over the socket of a previous agent. If that fails, queries and connections at the previous ports are lost. */
   async listen(): Promise<void> {
     this.close();
     const path = passedOnIn(this.#directory);
@@ -117,7 +111,7 @@ export class PassedOn {
     if (transport === 'tcp' && peer !== undefined) {
       this.#waiting.delete(socket);
       socket.removeAllListeners('error').off('end', endToo);
-      // Checks that restrict access to this host use these addresses.
+      // Access restrictions to this host use these addresses.
       Object.defineProperties(socket, {
         remoteAddress: { value: peer.address },
         remotePort: { value: peer.port },
@@ -141,7 +135,7 @@ function renameQuietly(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch {
-    // The socket cannot be created: this agent receives nothing.
+    // Without the socket, this agent receives nothing.
   }
 }
 
@@ -149,7 +143,7 @@ function endToo(this: Socket): void {
   this.end();
 }
 
-/** Reads one query per line; an invalid line closes the connection. */
+/** Reads one query per line, and closes the connection at an invalid one. */
 function readQuestions(
   socket: Socket,
   take: (question: Buffer, peer: { address: string; port: number }) => void,
@@ -172,7 +166,7 @@ function readQuestions(
   });
 }
 
-/** `undefined` if the header is invalid, which is then ignored. */
+/** `undefined` for an invalid header, whose connection is ignored. */
 function headerOf(line: string): PassingHeader | undefined {
   const header = parsed(line);
   if (!isObject(header) || header.format !== passingFormat || typeof header.address !== 'string') return undefined;

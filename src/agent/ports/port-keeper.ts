@@ -1,7 +1,7 @@
 /**
- * Keeps ports open after their agent ends. A shell has a copy of the sockets and reads from a pipe of the agent. When
- * the agent ends in any way, the pipe closes and the shell becomes the stand-in (port-stand-in.ts), which passes
- * queries and connections on to the next agent (passed-on.ts). The kernel queues them until then.
+ * Keeps ports open after their agent exits. A shell inherits the sockets and reads from a pipe of the agent. When the agent exits in any way, the
+ * pipe closes, and the shell becomes the stand-in (port-stand-in.ts), which passes queries and connections to the next agent (passed-on.ts). The
+ * kernel queues them until then.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -12,7 +12,7 @@ import type { KeptSocket, PassedPort } from './kept-socket.ts';
 const standIn = fileURLToPath(new URL(`./port-stand-in${extname(import.meta.filename)}`, import.meta.url));
 /** The first descriptor after stdin, stdout and stderr. */
 const firstFd = 3;
-/** A line means a regular end, end of file that the agent has ended. */
+/** A line means a normal exit, end of file a killed agent. */
 const script = 'read -r word && exit 0; exec "$@"';
 
 export class PortKeeper {
@@ -30,7 +30,7 @@ export class PortKeeper {
   /** Replaces the kept sockets of a port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#kept.set(port, sockets);
-    // Starts the shell at once, because the agent may be killed in its next turn.
+    // Start the shell now, because the agent may be killed in its next turn.
     if (!this.#isOver) this.#start();
   }
 
@@ -39,8 +39,8 @@ export class PortKeeper {
   }
 
   /**
-   * Another agent now serves: queries and connections of these sockets are passed on to it. Sockets that were closed in
-   * this turn, because this agent ends, are kept as well.
+   * Passes queries and connections of these sockets to another agent, which now serves. Includes sockets that were closed in this turn because this
+   * agent exits.
    */
   handOver(): void {
     clearImmediate(this.#due);
@@ -56,7 +56,7 @@ export class PortKeeper {
     this.#shell = undefined;
   }
 
-  /** Restarts the shell in the next turn, because sockets that close when this agent ends may have to be kept. */
+  /** Restarts the shell in the next turn, because sockets that close when this agent exits may have to be kept. */
   #settle(): void {
     if (this.#isOver || this.#due !== undefined) return;
     this.#due = setImmediate(() => this.#start());

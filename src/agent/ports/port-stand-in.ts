@@ -1,7 +1,7 @@
 /**
- * A separate program that keeps the ports of an agent that ended until the next one is reachable. It does not respond
- * itself: it buffers queries and passes them on, and hands over connections that wait in the kernel (chart:
- * stand-in.machine.ts). The shell of port-keeper.ts becomes this program and has the sockets.
+ * A separate program that keeps the ports of an exited agent until the next one is reachable. It does not respond itself: it buffers queries and
+ * passes them on, and hands over connections that wait in the kernel (chart: stand-in.machine.ts). The shell of port-keeper.ts becomes this program
+ * and has the sockets.
  *
  * Usage: port-stand-in DIRECTORY '[{"port", "transport", "address", "fd"}…]'
  */
@@ -33,9 +33,9 @@ const standLimitMs = 10_000;
 const lastLimitMs = 30_000;
 const redialMs = 10;
 const dialLimitMs = 1_000;
-/** Number of agents to which queries are passed on; agents of older versions do not acknowledge them. */
+/** Number of agents to which queries are passed; agents of older versions do not acknowledge them. */
 const maxDeliveries = 3;
-/** Without a new connection for this time, all waiting ones have been accepted. */
+/** After this time without a new connection, all waiting ones have been accepted. */
 const quietMs = 20;
 const acceptLimitMs = 200;
 const maxConnections = 512;
@@ -44,13 +44,12 @@ const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
 const held = JSON.parse(sockets) as Held[];
 const deadline = performance.now() + standLimitMs;
-// Ends the process regardless of open connections. An earlier failure ends it as well, and the ports close as they
-// would with their agent.
+// Ends the process despite open connections. An earlier failure ends it as well, and the ports close as without a stand-in.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
 
 await Promise.all(held.map((one) => (one.transport === 'udp' ? passQuestions(one) : passConnections(one))));
 
-/** Connects to the other agent and sends the header; `undefined` if it is not available. */
+/** Connects to the other agent and sends the header; `undefined` if unavailable. */
 function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });
@@ -77,7 +76,6 @@ function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined
   });
 }
 
-/** `undefined` if no agent became available. */
 async function nextAgent({ port, transport, address }: Held): Promise<Socket | undefined> {
   for (; performance.now() < deadline; await sleep(redialMs)) {
     const socket = await dial({ port, transport, address });
@@ -105,7 +103,7 @@ async function passQuestions(one: Held): Promise<void> {
   }
 }
 
-/** @returns whether the agent acknowledged all queries; an agent that is killed may not have responded to any */
+/** @returns whether the agent acknowledged all queries; a killed agent may have responded to none */
 async function hasTaken(agent: Socket, lines: readonly string[]): Promise<boolean> {
   agent.end(lines.join(''));
   try {
@@ -115,10 +113,7 @@ async function hasTaken(agent: Socket, lines: readonly string[]): Promise<boolea
   }
 }
 
-/**
- * A connected socket receives only from its peer, so the kernel delivers further queries to the other agent at the same
- * port.
- */
+/** A connected socket receives only from its peer, so the kernel delivers further queries to the other agent at the same port. */
 async function refuseFurther(socket: UdpSocket): Promise<void> {
   const { address, port } = socket.address();
   await new Promise<void>((resolve) => {
@@ -141,7 +136,7 @@ async function passConnections(one: Held): Promise<void> {
   server.listen({ fd: one.fd });
   do await sleep(quietMs / 4);
   while (performance.now() - lastMs < quietMs && performance.now() - begun < acceptLimitMs);
-  // The kernel resets connections that wait at a closing socket, so this turn accepts them first.
+  // The kernel resets connections that wait at a closing socket, so accept them first.
   await nextTurn();
   server.close();
 }
@@ -149,7 +144,6 @@ async function passConnections(one: Held): Promise<void> {
 async function hand(connection: Socket, { port, transport, address }: Held): Promise<void> {
   connection.on('error', () => connection.destroy());
   const { remoteAddress, remotePort, localAddress = address } = connection;
-  // A client that has disconnected needs no response.
   const peer =
     remoteAddress === undefined || remotePort === undefined ? undefined : { address: remoteAddress, port: remotePort };
   const agent = peer && (await dial({ port, transport, address: localAddress, peer }));

@@ -1,4 +1,4 @@
-/** Effects of a hand-over that exceed the limits of their charts: they must not disturb the agent in control. */
+/** Effects of a hand-over that exceed the limits of their charts must not disturb the agent in control. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type AnyActorLogic, type AnyEventObject, createActor, fromCallback, sendTo, setup } from 'xstate';
@@ -19,7 +19,7 @@ let done: (() => void) | undefined;
 beforeEach(() => {
   done = undefined;
 });
-/** Longer than a slow disk or a busy machine needs. */
+/** Longer than on a slow disk or a busy host. */
 const slow = (): Promise<void> =>
   new Promise((resolve) => {
     done = resolve;
@@ -36,7 +36,7 @@ class CountedIds extends BaseIdTable {
   }
 }
 
-/** An agent with one slow part. */
+/** Builds an agent with one slow component. */
 function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -71,7 +71,7 @@ function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   };
 }
 
-/** Like the agent: starts the hand-over when it is requested. */
+/** As in the agent, starts the hand-over when requested. */
 function started(machine: AnyActorLogic) {
   const told: string[] = [];
   const parent = setup({ actors: { machine } }).createMachine({
@@ -98,7 +98,7 @@ const [silent, unheard] = [
 ];
 const ready = { type: 'successor.ready', pid: 2 };
 
-test('an agent keeps its Envoys if the newer agent exits while the record is written', async () => {
+test('keeps its Envoys if the newer agent exits while the record is written', async () => {
   const { predecessor, table } = given('the told files');
   const { say } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
@@ -109,7 +109,7 @@ test('an agent keeps its Envoys if the newer agent exits while the record is wri
   expect(table.letsGo).toBe(false);
 });
 
-test('an agent that exceeds the resumption limit leaves everything to the next agent', async () => {
+test('leaves everything to the next agent if the resumption exceeds its limit', async () => {
   const { predecessor, table, baseIds } = given('the ports');
   const { say, told } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
   say(ready);
@@ -122,7 +122,7 @@ test('an agent that exceeds the resumption limit leaves everything to the next a
   expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: true, held: false });
 });
 
-test('an agent that resumes control in time has its Envoys again', async () => {
+test('has its Envoys again if it resumes control in time', async () => {
   const { predecessor, table, baseIds } = given('nothing');
   const { say, told } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
@@ -133,7 +133,7 @@ test('an agent that resumes control in time has its Envoys again', async () => {
   expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: false, held: true });
 });
 
-test('a newer agent that exceeds the claim limit keeps no base ID', async () => {
+test('keeps no base ID in a newer agent that exceeds the claim limit', async () => {
   const { successor, baseIds } = given('the ports');
   const { say, told } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
   say({ type: 'predecessor.granted' });

@@ -1,6 +1,6 @@
 /**
- * Effects of a hand-over: how an agent takes control of what another agent of its container left running, after a crash
- * or a hand-over, and the older agent's side.
+ * Effects of a hand-over in both agents: how an agent takes control of the Envoys that another agent of its container left running, after a crash or
+ * a hand-over.
  */
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import type { HandOver } from '../../../machines/agent/protocol.ts';
@@ -15,7 +15,6 @@ import { type AgentRecord, type FoundRecord, restoreBinaries } from '../envoy/re
 import type { ToldFiles, ToldName } from '../envoy/record/told-files.ts';
 import type { ProxyOptions } from '../options/options.ts';
 
-/** State that passes from one agent to the next. */
 export interface Inheritance {
   readonly table: ProcessTable;
   readonly baseIds: BaseIdTable;
@@ -25,12 +24,12 @@ export interface Inheritance {
   /** Names of sockets and ports. */
   readonly ownership: Ownership;
   readonly told: ToldFiles;
-  /** Files without which the next agent cannot continue. */
+  /** Files that the next agent requires. */
   readonly needed: readonly ToldName[];
   readonly log: Logger;
 }
 
-/** Limit of a resumption; less than that of the chart. */
+/** Limit of a resumption, below that of the chart. */
 export const takeBackLimitMs = 300;
 
 /** A custom bootstrap is not patched. */
@@ -39,8 +38,8 @@ export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'co
 }
 
 /**
- * What a killed agent of this container left; `undefined` if there is nothing usable, in which case remaining processes
- * are killed. Claims the base IDs first: a newer agent may have taken over already, and then nothing is changed.
+ * Adopts the Envoys of a killed agent of this container; `undefined` without a usable state, in which case remaining processes
+ * are killed. Claims the base IDs first: if a newer agent has taken over, nothing is changed.
  */
 export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
   const { record, baseIds, table, runDir, told, needed } = inheritance;
@@ -60,17 +59,17 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
   return undefined;
 }
 
-/** Any process of this network namespace can use that name, but gets no control by it. */
+/** Any process of this network namespace can take the name, but gets no control by it. */
 const tellOfStranger =
   ({ log }: Inheritance) =>
   (baseId: number): void =>
     log.warn('baseId.taken', { baseId, name: `@${nameOfId(baseId)}` });
 
 /**
- * Claims the base IDs, then takes what runs under them: nothing is changed that another agent has.
+ * Claims the base IDs, then adopts their Envoys, so that nothing of another agent is changed.
  *
  * @param handOver `undefined` if the older agent exited without a hand-over
- * @param signal aborted when the chart no longer waits; another agent may then claim what was claimed
+ * @param signal aborted when the chart stops waiting; another agent may then claim the base IDs
  * @throws Error if the base IDs are unavailable
  */
 export async function takeWhatRuns(
@@ -92,14 +91,14 @@ export async function takeWhatRuns(
     signal.throwIfAborted();
     return taken;
   } catch (error) {
-    // Their owner has control, so this agent must not.
+    // The owner of the base IDs has control.
     ownership.giveUp();
     baseIds.letGoAll();
     throw error;
   }
 }
 
-/** @param found `undefined` if the record is invalid and nothing of it runs */
+/** @param found `undefined` if the record is invalid and all its processes were killed */
 async function goOnWith(
   { record, binaries, ownership }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,

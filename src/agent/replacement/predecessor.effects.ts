@@ -14,7 +14,7 @@ export function predecessorWithEffects(inheritance: Inheritance) {
       writeRecord: fromPromise<void, undefined>(async ({ signal }) => {
         record.require();
         await told.settled();
-        // The hand-over timed out, or the newer agent has exited: this agent continues.
+        // The hand-over timed out, or the newer agent has exited, so this agent continues.
         signal.throwIfAborted();
         for (const name of needed)
           if (told.read(name) === undefined)

@@ -1,9 +1,12 @@
-/** Validity of the workload certificate by its dates. Envoy presents an expired one, and peers reject it. */
+/** Checks the validity period of the workload certificate. Envoy presents an expired one, and peers reject it. */
 import { X509Certificate } from 'node:crypto';
 import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { SecretVault } from './secret-vault.ts';
 
-/** @param nowMs since 1970|N|@returns the problem; `undefined` if the certificate is valid, or without one */
+/**
+ * @param nowMs since 1970
+ * @returns the problem; `undefined` if the certificate is valid, or without one
+ */
 export function certificateDateProblem(vault: Pick<SecretVault, 'newestPair'>, nowMs: number): string | undefined {
   const pair = vault.newestPair(identityName);
   if (pair === undefined) return undefined;

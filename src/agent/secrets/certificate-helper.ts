@@ -1,6 +1,6 @@
 /**
- * A thread that generates a key and a CSR, then verifies the authority's response. It exits after one certificate,
- * because ASN.1 parsers take 20 MB that the agent does not need until the renewal (spec/identity.md §7).
+ * A thread that generates a key and a CSR, then verifies the authority's response. Exits after one certificate, because ASN.1 parsers take 20 MB,
+ * which the agent does not need until the renewal (spec/identity.md §7).
  */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -47,7 +47,7 @@ function checked(response: Uint8Array, at: Date): HelperResult {
     const problem = `CA response must contain a certificate and its roots, got ${certChain.length} PEM texts`;
     return { problem, code: 'CERTIFICATE_MISSING' };
   }
-  // The last element has the roots: several during a rotation.
+  // The last element contains the roots: several during a rotation.
   const roots = TrustBundle.fromPem('', certChain.at(-1)!);
   const [leaf, ...intermediates] = certChain.slice(0, -1).flatMap((pem) => readCertificates(pem));
   if (leaf === undefined) {

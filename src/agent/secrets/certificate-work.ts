@@ -10,7 +10,7 @@ export interface HelperWork {
   readonly metadata: { readonly [name: string]: string };
 }
 
-/** Response of the authority, and its time. */
+/** Response of the authority, and when it arrived. */
 export interface HelperOrder {
   readonly response: Uint8Array;
   readonly nowMs: number;
@@ -24,7 +24,7 @@ export interface CheckedCertificate {
   readonly authorities: string;
   /** Hash of the root of the certificate. */
   readonly root: string;
-  /** Serial number as OpenSSL writes it: hexadecimal, in capitals. */
+  /** Hexadecimal in capitals, as OpenSSL prints it. */
   readonly serialNumber: string;
   readonly endsAtMs: number;
 }

@@ -1,4 +1,4 @@
-/** Effect that reports steps of the wall clock and resumption of a suspended machine. */
+/** Reports steps of the wall clock, and resumption of a suspended host. */
 import { fromPromise } from 'xstate';
 import { type Clocks, clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
 import type { Logger } from '../../runtime/output/log.ts';

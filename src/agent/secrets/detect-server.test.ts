@@ -1,4 +1,4 @@
-/** Detection of another secret server: only one that responds counts. */
+/** Detects another secret server only if it responds. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ async function taken(take: (socket: Socket) => void): Promise<string> {
 const found = (socket: string, ownership?: Ownership): Promise<unknown> =>
   toPromise(createActor(detectServer(ownership), { input: { socket } }).start());
 
-test('a server that identifies as an agent is another agent, and is ignored by its successor', async () => {
+test('recognizes another agent, which its successor ignores', async () => {
   const path = await served({
     [agentMethod]: (call) => {
       call.write(frameOf(new Uint8Array()));
@@ -55,21 +55,21 @@ test('a server that identifies as an agent is another agent, and is ignored by i
   expect(await found(path, successor)).toBe('nobody');
 });
 
-test('a server that is no agent keeps serving, also for an agent that replaces another one', async () => {
+test('does not replace another kind of server, not even in an agent that replaces another one', async () => {
   const path = await served({});
   expect(await found(path)).toBe('a server');
   expect(await found(path, successor)).toBe('a server');
 });
 
 test.each([
-  ['says nothing', () => served({ [agentMethod]: () => {} })],
-  ['is ending', () => served({ [agentMethod]: (call) => call.end('UNAVAILABLE', 'ends') })],
-  ['breaks off', () => served({ [agentMethod]: (call) => call.stream.session?.destroy() })],
-  ['is silent from the start', () => taken(() => {})],
-  ['hangs up', () => taken((socket) => void socket.destroy())],
-  ['speaks something else', () => taken((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))],
-  ['is not there', async () => socketPath()],
-] as const)('a process that %s does not count as a server', async (_, place) => {
+  ['does not respond to the call', () => served({ [agentMethod]: () => {} })],
+  ['responds with UNAVAILABLE', () => served({ [agentMethod]: (call) => call.end('UNAVAILABLE', 'ends') })],
+  ['resets the connection during the call', () => served({ [agentMethod]: (call) => call.stream.session?.destroy() })],
+  ['sends nothing after the connection', () => taken(() => {})],
+  ['closes the connection immediately', () => taken((socket) => void socket.destroy())],
+  ['responds with HTTP/1.1', () => taken((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))],
+  ['does not exist', async () => socketPath()],
+] as const)('ignores a process that %s', async (_, place) => {
   const path = await place();
   expect(await found(path)).toBe('nobody');
   expect(await found(path, successor)).toBe('nobody');

@@ -1,7 +1,4 @@
-/**
- * Detects whether another server provides the secrets of this workload (spec/agent.md §7.1): a workload API of the
- * host, or another agent.
- */
+/** Detects whether another server provides this workload's secrets (spec/agent.md §7.1): the host's workload API, or another agent. */
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
@@ -11,7 +8,7 @@ import { agentMethod } from './secret-server.ts';
 
 const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveTimeoutMs: 10_000, windowBytes: 65_536 };
 
-/** @param ownership of an agent that replaces another one, whose server does not count */
+/** @param ownership of an agent that replaces another one, whose server is ignored */
 export function detectServer(ownership?: Ownership) {
   return fromPromise<ServerFound, { socket: string }>(async ({ input, signal }) => {
     try {
@@ -29,8 +26,8 @@ export function detectServer(ownership?: Ownership) {
 }
 
 /**
- * Another server responds that it does not implement the method. One that does not respond is an agent that hangs or
- * exits, and does not count: if it keeps the socket, opening it fails with an error.
+ * A server that is not an agent responds that it does not implement the method. An agent that hangs or exits does not respond and is ignored: if it
+ * keeps the socket, opening it fails with an error.
  */
 async function serverBehind(connection: GrpcConnection): Promise<ServerFound> {
   try {

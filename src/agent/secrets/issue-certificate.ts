@@ -1,4 +1,4 @@
-/** Requests, verifies and stores a certificate of the authority for a new key (spec/agent.md §7.3). */
+/** Requests a certificate of the authority for a new key, verifies and stores it (spec/agent.md §7.3). */
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -20,13 +20,13 @@ import { NotObtained, type VerifiedSecret } from './obtain-secret.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 const method = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
-/** A file system that does not respond must not delay the check for an expired certificate. */
+/** A file system that hangs must not delay the check for an expired certificate. */
 const filesLimitMs = 10_000;
 const callLimits = { limitMs: 10_000, maxBytes: 1024 * 1024 };
-/** The thread loads in 0.2 s, on a busy machine in several seconds. */
+/** The thread loads in 0.2 s, or several seconds on a busy host. */
 const helperLimitMs = 15_000;
 
-/** Next to the sources, and next to the bundles. */
+/** Both the sources and the bundles have it beside this file. */
 const helperModule = new URL(`./certificate-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export interface IssueEnvironment {
@@ -78,7 +78,7 @@ export function requestOf({
   };
 }
 
-/** The authority's port uses TLS whatever the xDS configuration, except a port without TLS. */
+/** The authority's port uses TLS whatever the xDS configuration, except a plaintext port. */
 async function credentialsFor(
   { vault, told, credentialTurns, config, env, identity, now }: IssueEnvironment,
   { shown, version }: ObtainOrder,
@@ -107,7 +107,7 @@ function timeoutOf(limit: AbortSignal): Promise<never> {
   return promise;
 }
 
-/** One call with its own connection: a failed connection would fail again (istio#60326). */
+/** Uses a new connection, because a failed one would fail again (istio#60326). */
 async function call(
   { identity: { authorityAddress }, env }: IssueEnvironment,
   { tls, headers, shown }: ConnectionCredentials,
@@ -134,7 +134,7 @@ async function call(
   }
 }
 
-/** An authority whose token reviewer does not respond rejects the token; a certificate needs no review. */
+/** An authority whose token reviewer does not respond rejects tokens; a certificate needs no review. */
 function isReviewerUnavailable(code: GrpcCode, connection: GrpcConnection | undefined): boolean {
   return code === 'UNAVAILABLE' && connection !== undefined && connection.closeError === undefined;
 }
@@ -150,7 +150,6 @@ class CertificateHelper {
 
   constructor(work: HelperWork) {
     this.#worker = new Worker(helperModule, { workerData: work });
-    // The caller receives the error with the rejected promise.
     this.#worker.on('error', () => {});
   }
 

@@ -1,4 +1,4 @@
-/** Secrets of a workload from a real authority in this process, over TLS, as received by Envoy. */
+/** Tests a workload's secrets as received by Envoy, from a real authority in this process over TLS. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ let directory: string;
 let previous: string;
 let caller: CertificateCaller;
 
-/** Files of a pod are below the working directory. */
+/** Files of a pod are relative to the working directory. */
 beforeEach(() => {
   previous = process.cwd();
   directory = mkdtempSync(join(tmpdir(), 'issued-'));
@@ -60,7 +60,7 @@ const serialOf = ({ chain }: SecretAnswer): string => new X509Certificate(chain)
 test.each([
   ['P-256', {}, 'ec'],
   ['RSA', { WORKLOAD_RSA_KEY_SIZE: '2048' }, 'rsa'],
-])('a workload gets a certificate for its token and a new key, %s, after the roots', async (_, env, kind) => {
+])("issues a certificate for the workload's token and a new key, %s, after the roots", async (_, env, kind) => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), env);
@@ -78,7 +78,7 @@ test.each([
   expect(plane.departures()).toEqual([]);
 });
 
-test('the certificate is renewed with the current token each time, and files of OUTPUT_CERTS follow', async () => {
+test('renews the certificate with the current token each time, and updates files of OUTPUT_CERTS', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), {
@@ -105,7 +105,7 @@ test('the certificate is renewed with the current token each time, and files of 
   ).toBe(1);
 });
 
-test('the roots of the current certificate are trusted however often other roots are received', async () => {
+test('trusts the roots of the current certificate however often other roots are received', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'));
@@ -122,7 +122,7 @@ test('the roots of the current certificate are trusted however often other roots
   }
 });
 
-test('the current certificate replaces a token that is rejected', async () => {
+test('uses the current certificate in place of a rejected token', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
@@ -137,7 +137,7 @@ test('the current certificate replaces a token that is rejected', async () => {
   expect(started.events('secret.unavailable')).toEqual([]);
 });
 
-test('the current certificate replaces a token that the authority cannot verify, because its issuer does not respond', async () => {
+test('uses the current certificate if the authority cannot verify the token because its issuer does not respond', async () => {
   const rule = { issuer: 'https://issuer', jwks_uri: 'http://127.0.0.1:1/keys', audiences: ['istio-ca'] };
   const plane = await authority({ JWT_RULE: JSON.stringify(rule) });
   await shows();
@@ -150,7 +150,7 @@ test('the current certificate replaces a token that the authority cannot verify,
   expect(started.events('secret.unavailable')).toEqual([]);
 });
 
-test('an unknown caller gets no certificate, and the reason names its credential; a valid token leads to one', async () => {
+test('gets no certificate with an invalid token, reports which credential was used, and gets one with a valid token', async () => {
   const plane = await authority();
   await shows();
   writeFileSync(tokenFile, 'e30.e30.e30');
@@ -166,7 +166,7 @@ test('an unknown caller gets no certificate, and the reason names its credential
   await envoy.next();
 });
 
-test('an untrusted authority receives no token', async () => {
+test('sends no token to an untrusted authority', async () => {
   const plane = await authority();
   await shows();
   const other = new CertificateCaller(join(directory, 'other'));

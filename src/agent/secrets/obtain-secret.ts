@@ -1,4 +1,4 @@
-/** Obtain effect of a secret: reads or requests it, verifies it, stores it in the vault, and returns its version. */
+/** Reads or requests a secret, verifies it, stores it in the vault, and returns its version. */
 
 import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
@@ -17,18 +17,18 @@ import type { SecretVault } from './secret-vault.ts';
 /** A verified secret. */
 export interface VerifiedSecret {
   readonly version: string;
-  /** Hash of the roots that came with it. */
+  /** Hash of the roots received with it. */
   readonly authorities?: string;
-  /** Hash of its root. */
+  /** Hash of its root certificate. */
   readonly root?: string;
-  /** Serial number of a certificate signed by an authority. */
+  /** Serial number, if an authority issued the certificate. */
   readonly serialNumber?: string;
   readonly endsAtMs?: number;
 }
 
 export class NotObtained extends Error {
   override readonly name = 'NotObtained';
-  /** The authority rejected the credential, or could not verify it. */
+  /** Whether the authority rejected the credential, or could not verify it. */
   readonly unknown: boolean;
   readonly pushbackMs: number;
 
@@ -46,13 +46,13 @@ export interface ObtainMeans {
   readonly vault: SecretVault;
   readonly turns: FileTurns;
   readonly mounted: MountedFiles | undefined;
-  /** Has a certificate signed, and verifies it. */
+  /** Has a certificate issued, and verifies it. */
   readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<VerifiedSecret>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Random numbers from 0 to 1, for the chart. */
+  /** Random numbers from 0 to 1. */
   readonly draw: () => number;
-  /** Receives problems of files that are used anyway. */
+  /** Receives problems of files that are used nevertheless. */
   readonly warn?: (warning: RevocationWarning) => void;
   /** Absent: nothing is counted. */
   readonly counts?: SecretCounts;
@@ -108,7 +108,7 @@ async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal)
     const version = vault.keepRoots(name, unionOf(found.roots), found.lists);
     return { version, authorities: '', ...(found.endsAtMs !== null && { endsAtMs: found.endsAtMs }) };
   }
-  // The read may hang and complete later: its result is discarded.
+  // A read that hung may complete later: discard its result.
   if ('roots' in files) {
     const roots = await means.turns.run(() => readRoots(files.roots), signal);
     signal.throwIfAborted();

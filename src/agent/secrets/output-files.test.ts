@@ -12,16 +12,16 @@ import { writeOutput } from './output-files.ts';
 import { SecretVault } from './secret-vault.ts';
 
 test.each<[string, (file: string) => void]>([
-  ['a named pipe, which nobody writes into', (file) => void execFileSync('mkfifo', [file])],
+  ['a named pipe without a writer', (file) => void execFileSync('mkfifo', [file])],
   [
-    'larger than memory',
+    'a sparse file larger than memory',
     (file) => {
       writeFileSync(file, '');
       truncateSync(file, 2 ** 40);
     },
   ],
-  ['not there', () => {}],
-])('a key replaces whatever has its path, also %s', async (_, make) => {
+  ['a missing file', () => {}],
+])('replaces any file at the path of a key, such as %s', async (_, make) => {
   const directory = mkdtempSync(join(tmpdir(), 'output-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   make(join(directory, 'key.pem'));

@@ -12,12 +12,12 @@ import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputMeans {
   readonly vault: SecretVault;
-  /** Empty: no files. */
+  /** Empty if no files are written. */
   readonly directory: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Writes one set after the other; of several pending ones only the last. */
+/** Writes one set at a time; of several pending sets, only the last. */
 export function writeOutput({ vault, directory, env }: OutputMeans) {
   return fromCallback<OutputWrite, undefined>(({ receive, sendBack }) => {
     let next: OutputWrite | undefined;

@@ -1,4 +1,4 @@
-/** Authorities with revocation lists in files, as received by Envoy. */
+/** Tests authorities with revocation lists in files, as received by Envoy. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -68,8 +68,8 @@ async function start(at: () => number = Date.now) {
   return { envoy, name, counts, lacking };
 }
 
-describe('authorities with their revocation lists', () => {
-  test('are one secret, which follows the lists', async () => {
+describe('authorities with revocation lists', () => {
+  test('are one secret, which follows changes of the lists', async () => {
     write('crl/ca.crl', listOf(root));
     const { envoy, name, counts } = await start();
     const first = await envoy.next();
@@ -94,7 +94,7 @@ describe('authorities with their revocation lists', () => {
       'REVOCATION_LIST_NOT_YET_VALID',
       /not valid before/,
     ],
-  ])('that become %s stay the last usable ones, and the reason is reported', async (_, bad, code, reason) => {
+  ])('keep the last usable lists when these become %s, and report the reason', async (_, bad, code, reason) => {
     write('crl/ca.crl', listOf(root));
     const { envoy, name, lacking, counts } = await start();
     const first = await envoy.next();
@@ -109,14 +109,14 @@ describe('authorities with their revocation lists', () => {
     expect(envoy.responses.map(({ crl }) => crl)).toEqual([first.crl, envoy.responses[1]!.crl]);
   });
 
-  test('that were never usable are not sent', async () => {
+  test('are not sent if they were never usable', async () => {
     write('crl/ca.crl', listOf(other));
     const { envoy, lacking } = await start();
     await eventually('it is reported', () => lacking().length > 1);
     expect(envoy.responses).toEqual([]);
   });
 
-  test('of which one is missing keep the previous one, while the new ones are used', async () => {
+  test('keep the previous list of an authority whose list is missing, and use new ones of others', async () => {
     write('ca/ca.pem', `${root.certificate.pem}${other.certificate.pem}`);
     write('crl/ca.crl', `${listOf(root)}${listOf(other)}`);
     const { envoy, name } = await start();
@@ -129,7 +129,7 @@ describe('authorities with their revocation lists', () => {
     expect(crl.match(/BEGIN X509 CRL/g)).toHaveLength(2);
   });
 
-  test('that are not valid yet are sent as soon as they are', async () => {
+  test('are sent as soon as they become valid', async () => {
     let clock = Date.now();
     write('crl/ca.crl', listOf(root, 2, hours(1)));
     const { envoy, lacking } = await start(() => clock);

@@ -1,6 +1,6 @@
 /**
- * Files with authorities and revocation lists (`caCrl`), verified before Envoy receives them: with an unusable list
- * Envoy would reject every peer.
+ * Verifies files with authorities and revocation lists (`caCrl`) before Envoy receives them, because with an unusable list Envoy would reject each
+ * peer.
  */
 import { readCertificates } from '../../identity/certificate.ts';
 import { problemTexts } from '../../identity/certificate-problem.ts';
@@ -24,17 +24,17 @@ export interface RevocationWarning {
 
 export interface RootsWithLists {
   readonly roots: readonly string[];
-  /** At least one. For each authority without a usable list in the file, the previous list if it is usable. */
+  /** At least one. For an authority without a usable list, its previous list if that is usable. */
   readonly lists: readonly RevocationList[];
-  /** Problems that do not prevent the use of these lists, and lists that expire soon. */
+  /** Problems that do not prevent use, and lists that expire soon. */
   readonly warnings: readonly RevocationWarning[];
-  /** When the first list expires, in milliseconds since 1970; `null` if none does. */
+  /** Expiry of the first list, in milliseconds since 1970; `null` if none expires. */
   readonly endsAtMs: number | null;
 }
 
 /**
  * @param previous lists in use
- * @throws SecretFileError with path and reason if a file cannot be read, or if its lists alone would reject every peer
+ * @throws SecretFileError with path and reason if a file cannot be read, or if its lists alone would reject each peer
  */
 export function readRootsWithLists(
   files: RevocationFiles,
@@ -51,7 +51,7 @@ export function readRootsWithLists(
     const now = new Date(atMs);
     const text = listContent.toString('latin1');
     const alone = checkRevocationLists(text, authorities, now);
-    // The current roots and lists stay together: the new roots do not match these lists.
+    // Keep the current roots with their lists, because these lists do not match the new roots.
     if (alone.usable.length === 0) {
       const code = alone.problems[0]?.code ?? 'REVOCATION_LIST_INVALID';
       throw new SecretFileError(code, files.crl, `: ${problemTexts(alone.problems)}`);

@@ -1,6 +1,6 @@
 /**
- * Encodes and decodes the messages of a secret server by field: generated types would load descriptors of half of
- * Envoy's API, which the agent does not need otherwise.
+ * Encodes and decodes SDS messages field by field: generated types would load descriptors of half of Envoy's API, which the agent does not need
+ * otherwise.
  */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
@@ -8,7 +8,7 @@ import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
 import { type KeyPair, privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
-/** The required part of a DiscoveryRequest. */
+/** The fields of a DiscoveryRequest that the server needs. */
 export interface SecretRequest {
   readonly names: readonly string[];
   readonly typeUrl: string;
@@ -17,10 +17,9 @@ export interface SecretRequest {
   readonly error: string | undefined;
 }
 
-/** Limit of names in a request. */
 const maxNames = 100;
 const maxNameCharacters = 4096;
-/** Limit for all names of a stream, because thousands of streams keep them. */
+/** Limit for all names of a stream, because thousands of streams store them. */
 const maxNamesCharacters = 32 * 1024;
 const maxErrorCharacters = 1_000;
 

@@ -24,7 +24,7 @@ test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_re
   }
 });
 
-test('§6.5 cert_expiry_seconds exists for each stored certificate, whatever its name, and for nothing else', () => {
+test('§6.5 cert_expiry_seconds exists exactly for each stored certificate, with any name', () => {
   const vault = new SecretVault();
   const { certificate: chain, privateKey } = createAuthority('mesh').issue(['web']);
   const key = createPrivateKey(privateKey);

@@ -1,4 +1,4 @@
-/** Counters of secrets (spec/agent.md §6.5), formatted for Prometheus on request. */
+/** Counters of secrets (spec/agent.md §6.5). */
 import { X509Certificate } from 'node:crypto';
 import type { SecretVault } from './secret-vault.ts';
 
@@ -14,7 +14,7 @@ export class SecretCounts {
   #retries = 0;
   #fileFailures = 0;
   #lastFailed = false;
-  /** Count of each bucket alone; the last bucket has no limit. */
+  /** Not cumulative; the last bucket has no upper bound. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
   readonly #vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>;
@@ -26,7 +26,7 @@ export class SecretCounts {
     this.#now = now;
   }
 
-  /** A call of the authority has ended. */
+  /** Records a completed call of the authority. */
   countCall(tookMs: number, isObtained: boolean): void {
     this.#calls++;
     if (this.#lastFailed) this.#retries++;
@@ -37,7 +37,7 @@ export class SecretCounts {
     this.#within[bucket < 0 ? buckets.length : bucket]!++;
   }
 
-  /** Mounted files are missing or invalid. */
+  /** Records missing or invalid mounted files. */
   filesFailed(): void {
     this.#fileFailures++;
   }
@@ -82,7 +82,7 @@ export class SecretCounts {
   }
 }
 
-/** Expiry of the first certificate of a chain; `undefined` if it is invalid. */
+/** `undefined` if the chain is invalid. */
 function endOf(chain: string): number | undefined {
   try {
     const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
@@ -92,7 +92,7 @@ function endOf(chain: string): number | undefined {
   }
 }
 
-/** Envoy may request any name. */
+/** Escapes a name, which Envoy chooses freely. */
 function escaped(label: string): string {
   return label.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

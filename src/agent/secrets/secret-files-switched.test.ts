@@ -14,10 +14,7 @@ const versions = Array.from({ length: 6 }, (_, number) => {
   const files = { 'tls.crt': certificate, 'tls.key': privateKey };
   return { ...files, 'cert-chain.pem': certificate, 'key.pem': privateKey, 'root-cert.pem': authority.certificate };
 });
-/**
- * Longer than ten files take to read, also on a busy machine: a set that changes during each of ten attempts is read as
- * it is.
- */
+/** Longer than ten reads of the files, also on a busy host: a set that changes during each of ten attempts is used as read. */
 const paceMs = 250;
 const times = 100;
 
@@ -34,7 +31,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it('certificate and key match while Kubernetes switches their directory', async () => {
+it('reads matching certificate and key while Kubernetes switches their directory', async () => {
   const seen = new Set<string>();
   const files = { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') };
   for (let i = 0; i < times || (seen.size < versions.length && i < 100 * times); i++) {
@@ -43,11 +40,11 @@ it('certificate and key match while Kubernetes switches their directory', async 
   expect(seen.size).toBe(versions.length);
 });
 
-it('files of a certificate directory are read from one version while Kubernetes switches it', async () => {
+it('reads the files of a certificate directory from one version while Kubernetes switches it', async () => {
   for (let i = 0; i < times; i++) expect((await digestDirectories([folder])).problems).toEqual([]);
 });
 
-it('the client certificate for the control plane matches its key while Kubernetes switches its directory', async () => {
+it('reads a matching client certificate and key for the control plane while Kubernetes switches their directory', async () => {
   const credentials = new ControlPlaneCredentials({
     config: { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: 'istiod:15012', proxyMetadata: {} },
     env: { PROV_CERT: folder },

@@ -9,7 +9,7 @@ import { readPair } from './secret-files.ts';
 const authority = createAuthority();
 const { certificate, privateKey } = authority.issue(['web.test']);
 
-test('an incomplete chain is rejected', async () => {
+test('rejects an incomplete chain', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const files = { certificate: join(directory, 'chain.pem'), key: join(directory, 'key.pem') };
@@ -20,7 +20,7 @@ test('an incomplete chain is rejected', async () => {
   );
 });
 
-test('a file may have key and certificate, and the chain for Envoy has no key, because its config dump shows the chain', async () => {
+test("accepts a file with key and certificate, and removes the key from the chain, which Envoy's config dump reveals", async () => {
   const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const file = join(directory, 'all.pem');

@@ -8,7 +8,7 @@ import { readSmallFile } from '../files/certificate-reading.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
-/** A certificate, key or list file is not usable. The message has the path. */
+/** A certificate, key or list file is unusable. The message contains the path. */
 export class SecretFileError extends CertificateError {
   override readonly name = 'SecretFileError';
 
@@ -18,10 +18,9 @@ export class SecretFileError extends CertificateError {
 }
 
 /**
- * Keeps only certificates and keys. A file may contain both: a chain with a key in it would be shown in Envoy's config
- * dump, which hides only key fields.
+ * Reads a certificate and its key, and ignores other blocks: Envoy's config dump hides only key fields, so a chain must not contain a key.
  *
- * @throws SecretFileError if Envoy could not use it, above all for a key of another certificate
+ * @throws SecretFileError if Envoy could not use it, such as a key of another certificate
  */
 export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
   return readTogether(async (at) => {
@@ -72,7 +71,7 @@ export async function readRoots(file: string): Promise<string[]> {
   return roots;
 }
 
-/** @param at path of the file with links resolved */
+/** @param at path of the file with resolved links */
 export async function contentOf(file: string, at = file): Promise<Buffer> {
   const content = await readSmallFile(at);
   if ('problem' in content) throw new SecretFileError(content.code, file, content.problem);

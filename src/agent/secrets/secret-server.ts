@@ -1,6 +1,6 @@
 /**
- * Serves Envoy's `StreamSecrets` at a Unix socket (spec/agent.md §7.1; envoy/service/secret/v3/sds.proto): sends the
- * versions that it is ordered to serve, and reports subscriptions, acknowledgements and rejections.
+ * Serves Envoy's `StreamSecrets` on a Unix socket (spec/agent.md §7.1; envoy/service/secret/v3/sds.proto): sends the ordered versions, and reports
+ * subscriptions, acknowledgements and rejections.
  */
 
 import { dirname } from 'node:path';
@@ -22,26 +22,25 @@ const service = '/envoy.service.secret.v3.SecretDiscoveryService';
 /** Method that only an agent's server implements. */
 export const agentMethod = '/chartpilot.agent.v1.Secrets/WhoServes';
 
-/** Envoy has a stream for each secret of each listener and cluster. */
+/** Envoy opens a stream for each secret of each listener and cluster. */
 const maxStreamsOfEnvoy = 2_000;
 /** Two Envoys exist during a hot restart. */
 const maxStreams = 2 * maxStreamsOfEnvoy;
 /**
- * Rate of new streams of a connection, and of all connections. Envoy opens 2,000 at once, so do its child of a hot
- * restart and a replacement after a crash: three times 2,000, then 2,000 in ten seconds. A new agent starts with the
- * full budget, when its Envoys reconnect. A stream costs as much as a name, and 200 of them take a tenth of a second.
+ * Rate of new streams per connection and in total. Envoy opens 2,000 at once, and so do its child in a hot restart and its replacement after a crash:
+ * three times 2,000, then 2,000 per 10 s. A new agent, to which its Envoys reconnect, starts with the full budget. A stream costs as much as a name;
+ * 200 take 0.1 s.
  */
 const defaultStreamRate = {
   ofOne: { burst: maxStreamsOfEnvoy, perSecond: 100 },
   inWhole: { burst: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
 /**
- * Rate of names that clients subscribe or unsubscribe on streams with a subscription, or beyond the first name of a
- * first request. Envoy's streams have one name each, so Envoy needs none of it. Each change starts or stops an actor,
- * and 2,000 of them take a second.
+ * Rate of subscribed and unsubscribed names on existing streams, and beyond the first name of a first request. Envoy needs none of it, because its
+ * streams have one name each. Each change starts or stops an actor; 2,000 take 1 s.
  */
 const defaultChangeRate = { burst: 200, perSecond: 20 };
-/** The first request has the metadata of the node. */
+/** The first request contains the node metadata. */
 const maxRequestBytes = 1024 * 1024;
 
 export interface SecretServerMeans {
@@ -49,9 +48,9 @@ export interface SecretServerMeans {
   /** Another agent may have the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly log: Logger;
-  /** Rate of changes of subscriptions; for tests. */
+  /** Rate of changes of subscriptions; set by tests. */
   readonly changes?: Pace;
-  /** Rate of new streams; for tests. */
+  /** Rate of new streams; set by tests. */
   readonly begun?: Pace;
 }
 
@@ -68,14 +67,14 @@ export function serveSecrets(means: SecretServerMeans) {
   });
 }
 
-/** Subscribers of a secret, and what they receive. */
+/** Subscribers of a secret, and the version for them. */
 interface Subject {
   readonly streams: Set<SecretStream>;
   /** Current version; `undefined` if it is unavailable. */
   version: string | undefined;
-  /** Last version that was reported as acknowledged by all. */
+  /** Last version that was reported as acknowledged by all subscribers. */
   reportedAcknowledged: string | undefined;
-  /** The secret was unavailable at a subscription. */
+  /** Whether the secret was unavailable at a subscription. */
   isRefused: boolean;
 }
 
@@ -195,7 +194,7 @@ export class SecretServer {
     const isFirst = subject.streams.size === 0;
     subject.streams.add(stream);
     if (subject.version !== undefined) stream.send(name, subject.version);
-    // The secret may have become available.
+    // The secret may be available by now.
     if (isFirst || subject.isRefused) this.#report({ type: 'sds.subscribed', name });
   }
 
@@ -224,7 +223,7 @@ export class SecretServer {
   }
 }
 
-/** Other names are the workload's own secrets, which remain without subscribers. */
+/** Other names are the workload's own secrets, which exist without subscribers. */
 function isFile(name: string): boolean {
   return name.startsWith('file-');
 }
@@ -242,14 +241,14 @@ interface StreamPeer {
 /** State of one secret on a stream. */
 interface Delivery {
   sent: string | undefined;
-  /** Nonce of the last response with the secret. */
+  /** Nonce of the last response that contained the secret. */
   nonce: string;
   taken: string | undefined;
-  /** There is no secret with this name. */
+  /** Whether there is no secret with this name. */
   isRefused: boolean;
 }
 
-/** One stream of Envoy. Only one response is queued for a slow reader: later versions replace earlier ones. */
+/** One stream of Envoy. Queues only one response for a slow reader: later versions replace earlier ones. */
 class SecretStream {
   readonly #call: ServerCall;
   readonly #peer: StreamPeer;
@@ -293,7 +292,7 @@ class SecretStream {
     this.#flush();
   }
 
-  /** Ends the stream if it has no other subscription; otherwise the others continue. */
+  /** Ends the stream if it has no other subscription. */
   refuse(name: string, reason: string): void {
     const delivery = this.#deliveries.get(name);
     if (delivery !== undefined) delivery.isRefused = true;
@@ -302,7 +301,7 @@ class SecretStream {
   }
 
   #take(bytes: Uint8Array): void {
-    // Further requests are read and ignored.
+    // Ignores further requests.
     if (this.#call.isEnded) return;
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
     if (typeUrl !== '' && typeUrl !== secretType) {
@@ -311,11 +310,10 @@ class SecretStream {
     }
     const acknowledged =
       nonce === '' ? undefined : [...this.#deliveries].find(([, delivery]) => delivery.nonce === nonce);
-    // Response to a replaced version: the next one counts.
+    // Ignores the response to a replaced version.
     if (acknowledged === undefined && !this.#isOfNow(nonce)) return;
     if (acknowledged !== undefined) this.#handleResponse(...acknowledged, error);
-    // An acknowledgement leads to a response only for new names: otherwise each response would cause the next
-    // (istio#20951).
+    // Responds to an acknowledgement only with new names: otherwise each response would cause the next one (istio#20951).
     const subscribed = new Set(names);
     const left = [...this.#deliveries.keys()].filter((name) => !subscribed.has(name));
     const added = [...subscribed].filter((name) => !this.#deliveries.has(name));
@@ -334,7 +332,7 @@ class SecretStream {
     for (const name of added) this.#peer.subscribed(name);
   }
 
-  /** A change of subscriptions has the nonce of the last response, or none before the first one. */
+  /** Whether a request has the nonce of the last response, or none before the first one. */
   #isOfNow(nonce: string): boolean {
     return nonce === '' || this.#nonce === 0 || nonce === `${this.#nonce}`;
   }
@@ -365,7 +363,7 @@ class SecretStream {
       if (delivery === undefined || secret === undefined) continue;
       delivery.sent = version;
       delivery.isRefused = false;
-      // Sent again after an acknowledgement: it will be acknowledged again.
+      // Sent again, so that it will be acknowledged again.
       delivery.taken = undefined;
       delivery.nonce = `${++this.#nonce}`;
       this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));

@@ -1,7 +1,4 @@
-/**
- * Certificates, keys and roots of this workload, only in memory. Charts refer to them by version: events and traces
- * contain no secrets.
- */
+/** Certificates, keys and roots of this workload, in memory only. Charts refer to them by version, so events and traces contain no secrets. */
 import { createHash } from 'node:crypto';
 import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
 import type { RevocationList } from '../../identity/revocation-list.ts';
@@ -19,12 +16,12 @@ export interface KeptSecret {
   readonly lists?: readonly RevocationList[];
 }
 
-/** Versions of a secret: current, waiting for its roots, just obtained, and one that is still in use. */
+/** Versions of a secret: current, waiting for its roots, just obtained, and still in use. */
 const maxVersions = 4;
 
 export class SecretVault {
   readonly #secrets = new Map<string, Map<string, KeptSecret>>();
-  /** Sets of roots; each kind has its own limit, so that one does not evict the other. */
+  /** Sets of roots by kind, each with its own limit, so that one does not evict the other. */
   readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
   /** @returns its version */
@@ -47,7 +44,7 @@ export class SecretVault {
     return this.#secrets.get(name)?.get(version);
   }
 
-  /** Last obtained certificate, current or waiting for its roots: a control plane accepts what it has signed. */
+  /** Last obtained certificate, even if it waits for its roots: the control plane that issued it accepts it. */
   newestPair(name: string): KeyPair | undefined {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
   }
@@ -78,7 +75,7 @@ export class SecretVault {
     this.#secrets.delete(name);
   }
 
-  /** Adds a set of roots for ROOTCA, in PEM, one each. */
+  /** Adds a set of roots for ROOTCA in PEM, one each. */
   keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
     keepNewest(this.#sets[kind], hash, roots);
   }
@@ -104,7 +101,7 @@ function keepNewest<Value>(values: Map<string, Value>, key: string, value: Value
   }
 }
 
-/** Version of a secret, as a hash of its public part. */
+/** Hash of the public part of a secret. */
 function versionOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -1,4 +1,3 @@
-/** Effects of the chart `secret`. */
 import { fromPromise } from 'xstate';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import type { ActorsOf } from '../../runtime/actors/effects-of.ts';

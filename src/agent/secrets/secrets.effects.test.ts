@@ -1,4 +1,4 @@
-/** Secrets of a workload from files, as received by Envoy over a real socket. */
+/** Tests a workload's secrets from files, as received by Envoy over a real socket. */
 import { spawnSync } from 'node:child_process';
 import {
   mkdirSync,
@@ -89,7 +89,7 @@ async function client(method?: string): Promise<SecretClient> {
   return client;
 }
 
-test('Envoy receives certificate, key and roots, and each change; an acknowledgement leads to no response', async () => {
+test('sends certificate, key and roots to Envoy, and each change, but no response to an acknowledgement', async () => {
   const first = issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
@@ -110,7 +110,7 @@ test('Envoy receives certificate, key and roots, and each change; an acknowledge
   expect(roots.responses).toHaveLength(1);
 });
 
-test('each of three changes by a switched link is served; a key of another certificate never is', async () => {
+test('serves each of three changes by a switched link, and never a key of another certificate', async () => {
   const volume = (name: string, key = authority.issue(['a'])): string => {
     write(`certs/${name}/cert-chain.pem`, key.certificate);
     write(`certs/${name}/key.pem`, key.privateKey);
@@ -144,7 +144,7 @@ test('each of three changes by a switched link is served; a key of another certi
   expect(envoy.responses).toHaveLength(4);
 });
 
-test('a missing secret does not delay others, and is sent when its files appear', async () => {
+test('sends other secrets without waiting for a missing one, and that one when its files appear', async () => {
   const secrets = await start();
   const [leaf, roots, other] = [await client(), await client(), await client()];
   leaf.ask('default');
@@ -164,7 +164,7 @@ test('a missing secret does not delay others, and is sent when its files appear'
   );
 });
 
-test('a workload without an identity has the file secrets of services, and no certificate', async () => {
+test('serves file secrets of services to a workload without identity, and no certificate', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const tlsSettings = { mode: 'SIMPLE', caCertificates: mounted().roots };
   const config = { ...defaultProxyConfig, controlPlaneAuthPolicy: 'NONE' as const, tracing: { tlsSettings } };
@@ -178,7 +178,7 @@ test('a workload without an identity has the file secrets of services, and no ce
   expect(envoy.responses).toHaveLength(1);
 });
 
-test('a key pair and the roots of the operating system are served from their files', async () => {
+test('serves a key pair and the roots of the operating system from their files', async () => {
   await start();
   const { certificate, privateKey } = issue();
   const envoy = await client();
@@ -190,7 +190,7 @@ test('a key pair and the roots of the operating system are served from their fil
 });
 
 test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__proto__', `x${'y'.repeat(3_000)}`])(
-  'a stream that requests only the unknown name %j ends with an error; others continue',
+  'ends a stream that requests only the unknown name %j, and no others',
   async (name) => {
     write('certs/root-cert.pem', authority.certificate);
     await start();
@@ -204,7 +204,7 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
   },
 );
 
-test('each stream that requests an unavailable file secret ends with an error, until the secret is available', async () => {
+test('ends each stream that requests an unavailable file secret, until the secret is available', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const [otherServer, more] = [await client(), await client()];
@@ -228,7 +228,7 @@ test('each stream that requests an unavailable file secret ends with an error, u
   expect((await first.next(2)).name).toBe(name);
 });
 
-test('a client that subscribes to another secret after its acknowledgement repeats the nonce and receives it', async () => {
+test('sends another secret to a client that subscribes to it after its acknowledgement, with the same nonce', async () => {
   issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
@@ -246,7 +246,7 @@ test('a client that subscribes to another secret after its acknowledgement repea
   expect(one.ended).toBeUndefined();
 });
 
-test('a nonce of another stream is ignored: the names of the first request are sent', async () => {
+test('ignores a nonce of another stream, and sends the names of the first request', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const one = await client();
@@ -254,7 +254,7 @@ test('a nonce of another stream is ignored: the names of the first request are s
   expect((await one.next()).name).toBe('ROOTCA');
 });
 
-test('a rejection is reported with Envoy’s message; the version is not sent again, and the next one is', async () => {
+test("reports a rejection with Envoy's message, and sends only the next version", async () => {
   issue();
   const secrets = await start();
   const envoy = await client();
@@ -275,7 +275,7 @@ test('a rejection is reported with Envoy’s message; the version is not sent ag
 });
 
 test.each<[string, (envoy: SecretClient) => void, string]>([
-  ['bytes that are no message', (envoy) => envoy.write(frameOf(Buffer.from([0xff, 0xff, 0xff]))), 'INVALID_ARGUMENT'],
+  ['invalid protobuf', (envoy) => envoy.write(frameOf(Buffer.from([0xff, 0xff, 0xff]))), 'INVALID_ARGUMENT'],
   ['a compressed message', (envoy) => envoy.write(Buffer.from([1, 0, 0, 0, 0])), 'INTERNAL'],
   ['two megabytes', (envoy) => envoy.write(Buffer.from([0, 0, 0x20, 0, 0])), 'RESOURCE_EXHAUSTED'],
   [
@@ -284,7 +284,7 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
     'INVALID',
   ],
   ['a name of 5,000 characters', (envoy) => envoy.ask('y'.repeat(5_000)), 'INVALID_ARGUMENT'],
-])('the server disconnects a client that sends %s, and serves the next one', async (_, send, code) => {
+])('disconnects a client that sends %s, and serves the next one', async (_, send, code) => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const hostile = await client();
@@ -296,10 +296,10 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
   await envoy.next();
 });
 
-test('the number of file secrets is limited; existing ones are still served', async () => {
+test('limits the number of file secrets, and still serves existing ones', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
-  // Like an Envoy with two streams of many names, and streams of one each.
+  // An Envoy with two streams of many names, and streams of one name each.
   for (const [index, names] of [99, 99, 1, 1, 1].entries()) {
     const one = await client();
     one.ask(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
@@ -312,7 +312,7 @@ test('the number of file secrets is limited; existing ones are still served', as
   await envoy.next();
 });
 
-test('a client that changes its subscriptions without end is disconnected, and does not delay others', async () => {
+test('disconnects a client that changes its subscriptions endlessly, without delaying others', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const [envoy, hostile] = [await client(), await client()];
@@ -328,7 +328,7 @@ test('a client that changes its subscriptions without end is disconnected, and d
   await envoy.next(2);
 });
 
-test('names in a first request count against the same limit as later ones', async () => {
+test('counts names in a first request against the same limit as later ones', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const hostile = [await client(), await client(), await client(), await client()];
@@ -343,7 +343,7 @@ test('names in a first request count against the same limit as later ones', asyn
   await envoy.next();
 });
 
-test('the number of streams of a client is limited', async () => {
+test('limits the number of streams of a client', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const connection = await GrpcConnection.open({ address: { path: socket() } });
@@ -361,7 +361,7 @@ test('the number of streams of a client is limited', async () => {
   expect(refused).toBe(1);
 });
 
-test('other methods are unimplemented', async () => {
+test('does not implement other methods', async () => {
   await start();
   for (const method of ['DeltaSecrets', 'FetchSecrets']) {
     const one = await client(`/envoy.service.secret.v3.SecretDiscoveryService/${method}`);
@@ -371,7 +371,7 @@ test('other methods are unimplemented', async () => {
   }
 });
 
-test('a second agent detects the first one at the socket, and another server keeps serving', async () => {
+test('detects a first agent at the socket, and leaves another kind of server', async () => {
   await start();
   const second = await start();
   expect(second.events('secrets.failed')).toMatchObject([{ reason: expect.stringContaining('another agent') }]);
@@ -384,7 +384,7 @@ test('a second agent detects the first one at the socket, and another server kee
   expect(third.events('secrets.ready')).toMatchObject([{ by: 'another' }]);
 });
 
-test('a stale socket is replaced, and any other file is kept', async () => {
+test('replaces a stale socket, but no other file', async () => {
   mkdirSync(join(directory, 'uds'));
   const left = spawnSync(process.execPath, [
     '-e',
@@ -402,7 +402,7 @@ test('a stale socket is replaced, and any other file is kept', async () => {
   expect(readFileSync(socket(), 'utf8')).toBe('somebody needs this');
 });
 
-test('roots of the control plane are trusted in addition to mounted ones, and reported when every Envoy trusts them', async () => {
+test('trusts roots of the control plane in addition to mounted ones, and reports when each Envoy trusts them', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const other = createAuthority('another');
   const secrets = await start();
@@ -416,7 +416,7 @@ test('roots of the control plane are trusted in addition to mounted ones, and re
   expect(secrets.events('trust-bundle.served')).toEqual([]);
   envoy.acknowledge(both, 'ROOTCA');
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
-  // The same set in another order is not sent again, and reported at once.
+  // The same set in another order is not sent again, and reported immediately.
   secrets.tellRoots('two', [authority.certificate, other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 1);
   expect(secrets.events('trust-bundle.served').map(({ hash }) => hash)).toEqual(['one', 'two']);
@@ -428,7 +428,7 @@ test('roots of the control plane are trusted in addition to mounted ones, and re
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
 });
 
-test('served secrets are written to files atomically, readable only for this user', async () => {
+test('writes served secrets to files atomically, readable only for this user', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const { certificate, privateKey } = issue();
   const out = join(directory, 'out');
@@ -444,10 +444,10 @@ test('served secrets are written to files atomically, readable only for this use
   }
 });
 
-test('files of OUTPUT_CERTS are written as soon as the directory is writable, without a new certificate', async () => {
+test('writes files of OUTPUT_CERTS as soon as the directory is writable, without a new certificate', async () => {
   const { certificate } = issue();
   write('certs/root-cert.pem', authority.certificate);
-  // A file has the path of the directory.
+  // A file at the path of the directory.
   write('out', '');
   const secrets = await start({}, join(directory, 'out'));
   await eventually('a write has failed', () => secrets.events('output.failed').length > 0);

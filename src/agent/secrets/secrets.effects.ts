@@ -1,4 +1,3 @@
-/** Effects of the chart `secrets` and of its child charts. */
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
 import type { Clocks } from '../../runtime/clock-steps.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
@@ -26,15 +25,15 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly credentialTurns?: FileTurns;
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
-  /** Roots from the control plane, in addition to a file. */
+  /** Roots of the control plane, in addition to a file. */
   readonly told?: DistributedRoots;
-  /** Another agent may have the socket before or after this one. */
+  /** Another agent may use the socket before or after this one. */
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** For tests; default: the clocks of this process. */
+  /** Default: the clocks of this process. */
   readonly clocks?: Clocks;
-  /** Random numbers from 0 to 1, for the charts. */
+  /** Random numbers from 0 to 1. */
   readonly draw?: () => number;
 }
 
@@ -82,10 +81,10 @@ export function secretsWithEffects({
   });
 }
 
-/** Bound of remembered warnings: the number of file secrets. */
+/** Limit of remembered warnings: the number of file secrets. */
 const maxRemembered = 200;
 
-/** Does not repeat a warning, because files are read again at each change and before their lists expire. */
+/** Suppresses repeated warnings, because files are read again at each change, and before their lists expire. */
 function warnOnce(log: Logger): (warning: RevocationWarning) => void {
   const logged = new Set<string>();
   return (warning) => {

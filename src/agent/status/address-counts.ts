@@ -1,4 +1,4 @@
-/** How much of something each address has under way. */
+/** Number of open requests per client address. */
 export class AddressCounts {
   readonly #counts = new Map<string, number>();
   #total = 0;

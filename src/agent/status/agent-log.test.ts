@@ -30,7 +30,7 @@ function logged(to: string, ...events: Event[]): LoggedEvent[] {
 const restart = { name: 'epoch-1', epoch: 1, reason: 'configuration changed', how: 'hot restart' } as const;
 const fields = { epoch: 'epoch-1', 'restart.reason': 'configuration changed', 'restart.how': 'hot restart' };
 
-test('a decision and its outcome are a line each, with why, how, and how long it took', () => {
+test('logs a restart decision and its outcome with reason, method and duration', () => {
   expect(
     logged(
       'agent',
@@ -43,7 +43,7 @@ test('a decision and its outcome are a line each, with why, how, and how long it
   ]);
 });
 
-test('a start that failed is a warning; one that is canceled is none', () => {
+test('warns about a failed start, but not about a canceled one', () => {
   expect(
     logged(
       'agent',
@@ -56,7 +56,7 @@ test('a start that failed is a warning; one that is canceled is none', () => {
   ]);
 });
 
-test('a start that failed because its epoch did is one warning, with the reason of the epoch', () => {
+test("logs one warning with the epoch's reason for a start that failed with its epoch", () => {
   const recorder = createRecorder({ program: 'test' });
   const { log, lines } = recordingLog();
   logRecords(recorder, log, { states: agentStates, entry: agentLog() });
@@ -73,7 +73,7 @@ test('a start that failed because its epoch did is one warning, with the reason 
   ]);
 });
 
-test('missing files at the first start are info while the agent waits, and a warning when it starts Envoy without them', () => {
+test('logs missing files at the first start as info while the agent waits, and as a warning when Envoy starts without them', () => {
   const files = ['/certs/tls.crt', '/certs/tls.key'];
   expect(
     logged(
@@ -91,12 +91,12 @@ test.each([
   ['granted', 'epochs.adopted.handedOver', 'info'],
   ['taken back', 'epochs.adopted.takenBack', 'warn'],
   [undefined, 'epochs.adopted.orphaned', 'info'],
-] as const)('Envoys of another agent, handed over as %s, are logged once as %s', (handOver, event, level) => {
+] as const)('logs the adoption of Envoys (hand-over %s) once as %s', (handOver, event, level) => {
   const adopted: EpochsAdopted = { type: 'epochs.adopted', names: ['epoch-3'], ...(handOver && { handOver }) };
   expect(logged('agent', adopted)).toEqual([{ event, level, epochs: 'epoch-3' }]);
 });
 
-test('each version of a certificate is logged once, with its end', () => {
+test('logs each version of a certificate once, with its expiry', () => {
   const parts = { authorities: '', bundle: '' };
   const obtained: SecretObtained = {
     ...{ type: 'secret.obtained', name: 'default', version: 'a', authorities: '', root: '', parts },
@@ -120,7 +120,7 @@ test('each version of a certificate is logged once, with its end', () => {
   ]);
 });
 
-test('a certificate that is not available is a warning at its first, second, fourth and eighth try, but not within half a second', () => {
+test('warns about an unavailable certificate at attempts 1, 2, 4 and 8, but not at retries within 0.5 s', () => {
   const lacking: SecretUnavailable = {
     type: 'secret.unavailable',
     name: 'default',
@@ -137,7 +137,7 @@ test('a certificate that is not available is a warning at its first, second, fou
   });
 });
 
-test('a connection is logged when the control plane responds, and equal failures at the first, second, fourth and eighth', () => {
+test('logs a connection when the control plane responds, and equal failures number 1, 2, 4 and 8', () => {
   const failed = (age: number): UpstreamFailed => ({
     ...{ type: 'upstream.failed', stream: age, isRefusal: true, retryAfterMs: 0 },
     reason: `UNAUTHENTICATED: authentication failed (token a, written ${age} s ago)`,
@@ -152,7 +152,7 @@ test('a connection is logged when the control plane responds, and equal failures
   ]);
 });
 
-test('events of other actors have no entry of their own', () => {
+test('logs no entry for events of other actors', () => {
   const entry = agentLog();
   const record = { kind: 'event', from: 'a', to: 'b', seq: 1, t: 0, event: { type: 'restart.ended' } } as const;
   expect(entry(record)).toBeUndefined();

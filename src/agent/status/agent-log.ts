@@ -1,4 +1,4 @@
-/** Log entries of pilot-agent for events of the trace: restarts, missing files, take-overs, binaries, certificates. Pure. */
+/** Converts events of the trace to log entries: restarts, missing files, adoptions, binaries, certificates and connections. */
 import type {
   BinaryChanged,
   BinaryRejected,
@@ -13,7 +13,7 @@ import type { SecretObtained, SecretUnavailable } from '../../../machines/agent/
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** Builds the entries of one run: a version of a certificate is logged once. */
+/** Builds the converter of one agent process. It is stateful: for example, each version of a certificate is logged once. */
 export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined {
   const certificates = new CertificateLog();
   const connections = new ConnectionLog();
@@ -29,15 +29,15 @@ export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewher
     processEntry(record, starting);
 }
 
-/** Outcomes of a start that is no longer needed or was successful. */
+/** Outcomes of a start that was successful or is no longer needed. */
 const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event'] } = {
   live: 'restart.ended.live',
   'called off': 'restart.ended.canceled',
 };
 
 /**
- * @param starting names of the epochs that were started, for {@link processEntry}
- * @param failed names of starting epochs whose failure was logged with its reason: the end of the start adds nothing
+ * @param starting names of the epochs that are starting, for {@link processEntry}
+ * @param failed names of starting epochs whose failure was already logged with its reason, so that the end of the start is not
  */
 function restartEntry(
   record: TraceRecord,
@@ -95,7 +95,7 @@ function binaryEntry(record: TraceRecord): LogEntry | undefined {
 }
 
 class CertificateLog {
-  /** The version of each secret that was logged last. */
+  /** Last logged version of each secret. */
   readonly #versions = new Map<string, string>();
 
   entry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
@@ -126,28 +126,28 @@ class CertificateLog {
 
 const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0;
 
-/** A shorter pause is of a file that is being replaced: its next try is not logged. */
+/** A shorter pause means that a file is being replaced; the retry is not logged. */
 const minLoggedPauseMs = 500;
 
-/** Tries follow each other quickly: the first is logged, the second, the fourth, the eighth, … */
+/** Logs attempts 1, 2, 4, 8, …, because retries can follow quickly. */
 function lackingEntry({ name, reason, code, attempts, pauseMs }: SecretUnavailable): LogEntry | undefined {
   if (!isPowerOfTwo(attempts) || (attempts > 1 && pauseMs < minLoggedPauseMs)) return undefined;
   const fields = { name, attempts, retryAfterMs: pauseMs, ...(code !== undefined && { code }), reason };
   return { event: 'secret.lacking', ...fields };
 }
 
-/** The process of an adopted Envoy reports `process.spawned` as well, and is not new. */
+/** Logs new processes only: the process of an adopted Envoy reports `process.spawned` too. */
 function processEntry(record: TraceRecord, starting: ReadonlySet<string>): LogEntry | undefined {
   if (record.kind !== 'event' || record.event.type !== 'process.spawned' || !starting.has(record.to)) return undefined;
   return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };
 }
 
 /**
- * A connection is logged with the first response of the control plane, which may still reject the client after it is open. Of equal
- * failures in a row the first is logged, the second, the fourth, the eighth, …
+ * Logs a connection when the control plane first responds, because it may reject the client after the connection is open. Of equal failures in
+ * a row, logs number 1, 2, 4, 8, …
  */
 class ConnectionLog {
-  /** Credentials of open connections without a response, by actor. */
+  /** Credentials of open connections without a response; the key is the actor. */
   readonly #credentials = new Map<string, unknown>();
   #failures = 0;
   #lastFailure = '';
@@ -177,7 +177,7 @@ class ConnectionLog {
     return { event: 'upstream.opened', actor, credentials };
   }
 
-  /** @returns whether it is logged */
+  /** @returns whether to log it */
   #failed(reason: string): boolean {
     const kind = reason.replaceAll(/\d+/g, '0');
     this.#failures = kind === this.#lastFailure ? this.#failures + 1 : 1;
@@ -186,7 +186,6 @@ class ConnectionLog {
   }
 }
 
-/** An event about a new Envoy binary; `undefined` for any other record. */
 export function binaryIn(record: TraceRecord): BinaryChanged | BinaryRejected | BinaryWithdrawn | undefined {
   if (record.kind !== 'event') return undefined;
   const event = record.event as unknown as BinaryChanged | BinaryRejected | BinaryWithdrawn;
@@ -197,7 +196,6 @@ export function binaryIn(record: TraceRecord): BinaryChanged | BinaryRejected | 
   return isOurs ? event : undefined;
 }
 
-/** An event about a start of Envoy; `undefined` for any other record. */
 export function restartIn(record: TraceRecord): RestartDecided | RestartEnded | undefined {
   if (record.kind !== 'event' || record.to !== 'agent') return undefined;
   const event = record.event as unknown as RestartDecided | RestartEnded;

@@ -3,7 +3,7 @@ import type { RestartEnded, ServingReport } from '../../../machines/agent/protoc
 import { DnsCounts } from '../dns/dns-counts.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 
-/** Metrics with a clock of the test's, told of events at times of the recorder's own clock. */
+/** Metrics with a test clock, and functions that send events with times of the trace's clock. */
 function metrics(): {
   clock: { now: number };
   serving: (event: ServingReport, t: number) => void;
@@ -33,7 +33,7 @@ const began = (name: string): ServingReport => ({
 });
 const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
 
-test('§6.5: each start is counted by why, how, and what came of it', async () => {
+test('§6.5: counts each Envoy start by reason, method and outcome', async () => {
   const { ended, lines } = metrics();
   ended({});
   ended({});
@@ -46,7 +46,7 @@ test('§6.5: each start is counted by why, how, and what came of it', async () =
   expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);
 });
 
-test('§6.5: times to live are seconds, each told once however often somebody asks', async () => {
+test('§6.5: reports times to live in seconds, each once, however often the metrics are read', async () => {
   const { ended, lines } = metrics();
   ended({ timeToLiveMs: 240 });
   await lines('');
@@ -63,7 +63,7 @@ test('§6.5: times to live are seconds, each told once however often somebody as
   );
 });
 
-test('§6.5: the time without a serving Envoy counts from the first that served, and grows while none serves', async () => {
+test('§6.5: measures the time without a serving Envoy from the first one on, including the current gap', async () => {
   const { clock, serving, lines } = metrics();
   const notServing = (): Promise<string[]> => lines('istio_agent_envoy_not_serving_seconds_total');
   serving(ended, 0);
@@ -71,7 +71,7 @@ test('§6.5: the time without a serving Envoy counts from the first that served,
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0']);
   serving(began('epoch-0'), 600);
   serving(ended, 10_000);
-  // Told twice, when the supervisor is restarting in full.
+  // A full restart sends the event twice.
   serving(ended, 10_100);
   clock.now = 5_250;
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.25']);
@@ -82,7 +82,7 @@ test('§6.5: the time without a serving Envoy counts from the first that served,
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.5']);
 });
 
-test('§6.5: the epoch that serves is named, and the one that did when none does', async () => {
+test('§6.5: names the serving epoch, or the last one if none serves', async () => {
   const { serving, lines } = metrics();
   const gauge = (): Promise<string[]> => lines('istio_agent_envoy_serving{');
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch=""} 0']);
@@ -93,7 +93,7 @@ test('§6.5: the epoch that serves is named, and the one that did when none does
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
 });
 
-test('§6.5: lines that wait to be written are told beside those that are lost: a log of a full disk is not taken for a good one', async () => {
+test('§6.5: reports lines that wait to be written beside lost ones, so that a full disk is visible', async () => {
   const log = { lost: 0, waiting: 12 };
   const agent = new AgentMetrics(undefined, () => ({ log, trace: { lost: 3, waiting: 0 } }));
   const lines = async () =>
@@ -111,7 +111,7 @@ test('§6.5: lines that wait to be written are told beside those that are lost: 
   expect(await lines()).toContain('istio_agent_waiting_lines{of="log"} 0');
 });
 
-test('§6.5: an identity that comes from nowhere says why, whatever is in the reason', async () => {
+test('§6.5: reports why the workload has no identity, with an escaped reason', async () => {
   const agent = new AgentMetrics();
   const lines = async () => (await agent.text()).split('\n').filter((line) => line.startsWith('istio_agent_identity'));
   expect(await lines()).toEqual([]);
@@ -137,7 +137,7 @@ test.each([
   'dns_upstream_requests_total',
   'dns_upstream_failures_total',
   'dns_upstream_request_duration_seconds',
-])('§6.5 %s is there before anything was counted', async (name) => {
+])('§6.5: exposes the metric %s before its first sample', async (name) => {
   const agent = new AgentMetrics();
   agent.withDns(new DnsCounts());
   expect(await agent.text()).toContain(`\n# TYPE istio_agent_${name} `);

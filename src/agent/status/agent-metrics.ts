@@ -1,4 +1,4 @@
-/** What the agent counts about itself (spec/agent.md §6.5). */
+/** Metrics of the agent itself (spec/agent.md §6.5). */
 
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
@@ -13,20 +13,20 @@ import type { DnsCounts } from '../dns/dns-counts.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { binaryIn, restartIn } from './agent-log.ts';
 
-/** What a log and a trace could not take, or cannot take now. */
+/** Lines that log and trace have lost, and lines that wait to be written. */
 export interface UnwrittenLines {
   readonly log: SinkLines;
   readonly trace: SinkLines;
 }
 
-/** What another part counts, in Prometheus' text format. */
+/** Metrics of another component in Prometheus text format. */
 interface Counts {
   text(): string;
 }
 
 const noLines: SinkLines = { lost: 0, waiting: 0 };
 
-/** Plain numbers until somebody asks: most agents are scraped rarely, and the metrics library costs memory. */
+/** Counts in plain numbers until the first scrape: most agents are scraped rarely, and prom-client needs memory. */
 export class AgentMetrics {
   #identity: Pick<IdentitySettings, 'source' | 'reason'> | undefined;
   #startupSeconds: number | undefined;
@@ -38,15 +38,15 @@ export class AgentMetrics {
     ['live', 0],
     ['failed', 0],
   ]);
-  /** What became of other Envoys at the path of the binary. */
+  /** Results of new files at the path of the Envoy binary. */
   readonly #binaries = { offered: 0, refused: 0, withdrawn: 0 };
   readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
-  /** Times to live, in seconds, that the histogram has not been told yet: a hot restart takes seconds, so they are few. */
+  /** Times to live in seconds that are not in the histogram yet; few, because a hot restart takes seconds. */
   readonly #timesToLive: number[] = [];
-  /** The epoch that serves, or that served last. */
+  /** The serving epoch, or the last one that served. */
   #epoch = '';
   #notServingSeconds = 0;
-  /** When the time without a serving epoch began, by the records' clock and by ours; undefined while one serves. */
+  /** Start of the time without a serving epoch, by the clocks of the trace and of this class. */
   #idleSince: { t: number; now: number } | undefined;
   readonly #uncaught = new Map<UncaughtOrigin, number>();
   readonly #now: () => number;
@@ -59,11 +59,7 @@ export class AgentMetrics {
   #watchFailures = 0;
   #mesh: { text(): Iterable<string> } | undefined;
 
-  /**
-   * @param now monotonic milliseconds, of any origin
-   * @param unwritten at this moment
-   * @param xds what the xDS proxy counts
-   */
+  /** @param now monotonic milliseconds */
   constructor(
     now: () => number = () => performance.now(),
     unwritten: () => UnwrittenLines = () => ({ log: noLines, trace: noLines }),
@@ -74,37 +70,37 @@ export class AgentMetrics {
     this.#xds = xds;
   }
 
-  /** Where there is a DNS server. */
+  /** Adds the metrics of the DNS server. */
   withDns(counts: DnsCounts): void {
     this.#dns = counts;
   }
 
-  /** Where there may be a secret server. */
+  /** Adds the metrics of the secret server. */
   withSecrets(counts: Counts): void {
     this.#secrets = counts;
   }
 
-  /** If there is an xDS proxy, which fetches Wasm modules. */
+  /** Adds the metrics of the xDS proxy's Wasm modules. */
   withWasm(counts: Counts): void {
     this.#wasm = counts;
   }
 
-  /** Where standard metrics of the mesh are counted. */
+  /** Adds Istio's standard metrics. */
   withMesh(metrics: { text(): Iterable<string> }): void {
     this.#mesh = metrics;
   }
 
-  /** Standard metrics of the mesh, in pieces of whole lines: they may be several megabytes. */
+  /** Istio's standard metrics in chunks of complete lines, possibly several megabytes. */
   meshText(): Iterable<string> {
     return this.#mesh?.text() ?? [];
   }
 
-  /** Where this workload's certificate comes from, or that it has none, and why. */
+  /** Sets the source of the workload certificate. */
   identityIs(settings: Pick<IdentitySettings, 'source' | 'reason'>): void {
     this.#identity = settings;
   }
 
-  /** How long the agent took from its start to its first readiness. Later calls count for nothing. */
+  /** Records the time from the start to the first readiness. Ignores later calls. */
   ready(sinceStartMs: number): void {
     this.#startupSeconds ??= sinceStartMs / 1000;
   }
@@ -117,17 +113,17 @@ export class AgentMetrics {
     this.#scrapeFailures[part]++;
   }
 
-  /** Counts lines of the application's metrics that no scraper would take. */
+  /** Counts invalid lines in the application's metrics. */
   scrapeLinesDropped(count: number): void {
     this.#droppedLines += count;
   }
 
-  /** An error that nobody caught. */
+  /** Counts an uncaught error. */
   errorEscaped(origin: UncaughtOrigin): void {
     this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
   }
 
-  /** Reads what the supervisor is told, and what it tells. */
+  /** Counts the events that the supervisor receives and sends. */
   observe(record: TraceRecord): void {
     if (record.kind !== 'event') return;
     const what = record.event.type.replace(/^epoch\./, '');
@@ -148,7 +144,7 @@ export class AgentMetrics {
     if (timeToLiveMs !== undefined) this.#timesToLive.push(timeToLiveMs / 1000);
   }
 
-  /** Before the first epoch served, nobody can have missed it. */
+  /** Time before the first serving epoch is not counted. */
   #serving(event: ServingReport, t: number): void {
     if (event.type === 'serving.began') {
       this.#epoch = event.name;
@@ -159,13 +155,13 @@ export class AgentMetrics {
     }
   }
 
-  /** All metrics of the registry, also those without a sample. */
+  /** All metrics of the registry, also those without samples. */
   async definitions(): Promise<MetricDefinition[]> {
     this.#exposition ??= createExposition();
     return definitionsOf((await this.#exposition).registry);
   }
 
-  /** Everything in Prometheus' text format. */
+  /** All metrics in Prometheus text format. */
   async text(): Promise<string> {
     this.#exposition ??= createExposition();
     const { registry, startup, scrapes, scrapeFailures, droppedLines, watchFailures, ...rest } = await this.#exposition;
@@ -265,11 +261,11 @@ interface Exposition extends EnvoyExposition, XdsExposition {
   readonly identity: Gauge;
 }
 
-/** Seconds: an Envoy on an idle machine is live in some 0.2, one that is not live in 20 is given up beside a serving one. */
+/** In seconds: Envoy is live after 0.2 s on an idle host. A new epoch that is not live after 20 s is stopped if another one serves. */
 const timeToLiveBuckets = [0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 20, 60];
 
 async function createExposition(): Promise<Exposition> {
-  // The package is CommonJS; its names are found on the default export in every bundle.
+  // The package is CommonJS: in every bundle, its names are on the default export.
   const { default: client } = await import('prom-client');
   const registry = new client.Registry();
   client.collectDefaultMetrics({ register: registry });

@@ -1,4 +1,4 @@
-/** States of the agent's charts in the words of an operator, for the log. */
+/** States of the agent's charts in an operator's terms, for the log. */
 import type { OperatorStates } from '../../runtime/actors/log-records.ts';
 
 export const agentStates: OperatorStates = {

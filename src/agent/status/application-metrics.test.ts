@@ -3,7 +3,7 @@ import { parseScrapeTargets } from './application-metrics.ts';
 
 const parsed = (value: unknown) => parseScrapeTargets(typeof value === 'string' ? value : JSON.stringify(value), 15020);
 
-test('§6.4: the annotations as they are injected, with their defaults', () => {
+test('§6.4: parses injected scrape annotations with their defaults', () => {
   expect(parsed({ scrape: 'true', path: '/stats', port: '8080' })).toEqual({
     targets: [{ port: 8080, path: '/stats' }],
   });
@@ -14,7 +14,7 @@ test('§6.4: the annotations as they are injected, with their defaults', () => {
   expect(parsed({ scrape: 'no' })).toMatchObject({ targets: [{ port: 80 }] });
 });
 
-test('§6.4: several targets', () => {
+test('§6.4: parses several scrape targets, and rejects ports of the proxy', () => {
   expect(parsed({ targets: [{ port: 8080, path: '/a' }, { port: '8081' }] })).toEqual({
     targets: [
       { port: 8080, path: '/a' },
@@ -28,13 +28,13 @@ test('§6.4: several targets', () => {
   }
 });
 
-test('§6.4: this agent’s own port ends the start: it would scrape itself', () => {
+test('§6.4: rejects the status port as scrape target, because the agent would scrape itself', () => {
   const violation = { code: 'FIELD_NOT_ALLOWED', got: '15020' };
   expect(parsed({ port: '15020' })).toMatchObject({ mistake: { field: 'port', violation } });
   expect(parsed({ targets: [{ port: 15020 }] })).toMatchObject({ mistake: { field: 'targets[0].port', violation } });
 });
 
-test('what cannot be read is reported, and an empty value is not an absent one', () => {
+test('rejects invalid scrape annotations with field and code, including an empty value', () => {
   const wrong = (field: string, code: string, got: string) => ({ mistake: { field, violation: { code, got } } });
   expect(parsed('')).toMatchObject(wrong('', 'FIELD_FORMAT_INVALID', '""'));
   expect(parsed('null')).toMatchObject(wrong('', 'FIELD_TYPE_INVALID', 'null'));

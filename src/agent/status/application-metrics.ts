@@ -1,4 +1,4 @@
-/** Where the application's metrics are: `ISTIO_PROMETHEUS_ANNOTATIONS` (spec/agent.md §6.4). */
+/** Addresses of the application's metrics: `ISTIO_PROMETHEUS_ANNOTATIONS` (spec/agent.md §6.4). */
 
 import { mustBe, notAllowed, tooLarge, type Violation, wrongType } from '../../model/fields/violation.ts';
 import {
@@ -12,12 +12,11 @@ import {
 } from './json-variable.ts';
 import type { MetricsTarget } from './merged-metrics.ts';
 
-/** Envoy's and the agent's own: whoever scrapes one of these scrapes itself, or what is in the answer already. */
+/** Ports of Envoy and the agent: their metrics are in the response already, or scraping them would recurse. */
 const reserved: ReadonlySet<number> = new Set([15000, 15001, 15004, 15006, 15008, 15020, 15021, 15053, 15090]);
 const mostTargets = 16;
 
 export interface ScrapeTargets {
-  /** Empty if nothing is scraped. */
   readonly targets: readonly MetricsTarget[];
   /** Why a target is not scraped. */
   readonly warning?: string;
@@ -29,7 +28,7 @@ export function parseScrapeTargets(text: string, statusPort: number): ScrapeTarg
     if (textOf(fields.scrape, 'scrape').toLowerCase() === 'false') return { targets: [] };
     const { targets = null, port } = fields;
     if (targets !== null) return { targets: targetsIn(targets, statusPort) };
-    // It was written on the pod, for whoever scrapes it: no reason not to start it.
+    // The annotation is for other scrapers too, so an invalid port must not prevent the start.
     if (portIn(textOf(port, 'port')) === undefined) return { targets: [], warning: `port: ${noPort(port).message}` };
     return { targets: [targetOf(fields, '', statusPort)] };
   });
@@ -62,7 +61,7 @@ function targetOf(fields: Fields, place: string, statusPort: number): MetricsTar
   return { port, path: requestTarget(path, `${place}path`) };
 }
 
-/** Empty: that of the protocol. */
+/** Returns port 80 for an empty text, and `undefined` for an invalid one. */
 function portIn(text: string): number | undefined {
   const port = /^\d{1,5}$/.test(text || '80') ? Number(text || '80') : 0;
   return port >= 1 && port <= 65_535 ? port : undefined;

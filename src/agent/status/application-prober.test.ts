@@ -36,7 +36,7 @@ async function listening<S extends Listening>(server: S, host = '127.0.0.1'): Pr
   return (server.address() as AddressInfo).port;
 }
 
-/** Asks this agent for the one probe that is configured. */
+/** Sends the configured probe to a prober. */
 async function prober(probe: object, way: Partial<ProbeWay> = {}) {
   const parsed = parseProbes(JSON.stringify({ [path]: probe }), 15020);
   if ('mistake' in parsed) throw new Error(parsed.mistake.field, { cause: parsed.mistake });
@@ -50,7 +50,7 @@ async function prober(probe: object, way: Partial<ProbeWay> = {}) {
     applications.serve(path, applications.probe(path)!, request, response),
   );
   const port = await listening(server);
-  /** From an address of its own. */
+  /** From another client address. */
   const askFrom = async (localAddress: string): Promise<number> => {
     const outgoing = get({ host: '127.0.0.1', port, path, localAddress, agent: false });
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -70,7 +70,7 @@ async function application(listener: RequestListener): Promise<number> {
 
 const certificate = await createAuthority().issue(['web']);
 
-test('§6.6: every status of the application is passed on, without its body; what is left of 3xx is 200', async () => {
+test('§6.6: passes on each status of the application without body, and maps 3xx to 200', async () => {
   const port = await application((request, response) => {
     response.writeHead(Number(request.headers['x-status'])).end(request.headers['x-status'] === '204' ? '' : 'body');
   });
@@ -83,7 +83,7 @@ test('§6.6: every status of the application is passed on, without its body; wha
   }
 });
 
-test('§6.6: GET from the source that no rule captures, with the caller’s headers and the configured ones over them', async () => {
+test("§6.6: sends GET from an address without iptables redirection, with the caller's headers and the configured ones over them", async () => {
   const seen: { method?: string; from?: string; headers: string[] }[] = [];
   const port = await application((request, response) => {
     const { method, rawHeaders: headers, socket } = request;
@@ -111,7 +111,7 @@ test('§6.6: GET from the source that no rule captures, with the caller’s head
   expect(seen[1]!.headers).toContain('web.shop');
 });
 
-test('§6.6: redirects are followed at the same origin only: 10, not 11; elsewhere and what comes back is 200', async () => {
+test('§6.6: follows at most 10 redirects at the same origin, and returns 200 for redirects to other origins', async () => {
   let elsewhere = 0;
   const other = await application((_, response) => {
     elsewhere++;
@@ -142,7 +142,7 @@ test('§6.6: redirects are followed at the same origin only: 10, not 11; elsewhe
   expect(await status('/left/11')).toBe(500);
 });
 
-test('§6.6: HTTPS by HTTP/1 and HTTP/2, whatever its certificate; a protocol that nobody asked for is a failure', async () => {
+test('§6.6: probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails for other ALPN protocols', async () => {
   const pems = { cert: certificate.certificate, key: certificate.privateKey };
   const versions: string[] = [];
   const listener = (request: { httpVersion: string }, response: { end(): unknown }): void => {
@@ -169,11 +169,11 @@ test('§6.6: HTTPS by HTTP/1 and HTTP/2, whatever its certificate; a protocol th
   expect(versions.at(-1)).toBe('1.1');
   expect(await status(await listening(reversed))).toBe(202);
   expect(await status(unknown)).toBe(500);
-  // Plaintext where TLS is expected.
+  // A plaintext server in place of TLS.
   expect(await status(await application((_, response) => void response.end()))).toBe(500);
 });
 
-test('§6.6: TCP: whoever accepts is healthy, at v4, v6 and localhost alike', async () => {
+test('§6.6: considers a TCP port healthy that accepts a connection over IPv4, IPv6 or localhost', async () => {
   const four = await listening(createTcp((socket) => socket.on('error', () => {})));
   const six = await listening(createTcp((socket) => socket.on('error', () => {})) as never, '::1');
   expect(await (await prober({ tcpSocket: { port: four } })).ask()).toBe(200);
@@ -209,7 +209,7 @@ function health(listener: (path: string, message: Buffer, userAgent: string | un
   return listening(server as unknown as Listening);
 }
 
-test('§6.6: gRPC: SERVING is healthy, everything else is not; service and user agent are told', async () => {
+test('§6.6: considers gRPC healthy only with status SERVING, and passes on service and user agent', async () => {
   const asked: unknown[] = [];
   const port = await health((...question) => {
     asked.push(question.map(String));
@@ -225,7 +225,7 @@ test('§6.6: gRPC: SERVING is healthy, everything else is not; service and user 
   expect(await (await prober({ grpc: { port: noGrpc } })).ask()).toBe(500);
 });
 
-test('who answers nobody fails the probe when its limit is over, whatever it is asked', async () => {
+test('fails a probe of any kind when the application does not respond within the limit', async () => {
   const silent = await listening(createTcp((socket) => socket.on('error', () => {})));
   const kinds = [
     { httpGet: { port: silent }, timeoutSeconds: 1 },
@@ -243,7 +243,7 @@ test('who answers nobody fails the probe when its limit is over, whatever it is 
   );
 });
 
-test('an endless answer is read no further than 64 KiB, headers without end are a failure', async () => {
+test('reads at most 64 KiB of an endless body, and fails for endless headers', async () => {
   let closed = 0;
   const port = await application((request, response) => {
     response.on('close', () => closed++);
@@ -258,17 +258,17 @@ test('an endless answer is read no further than 64 KiB, headers without end are 
     write();
   });
   expect(await (await prober({ httpGet: { port } })).ask()).toBe(200);
-  await eventually('the application is let go', () => closed === 1);
+  await eventually('the connection to the application is closed', () => closed === 1);
   expect(await (await prober({ httpGet: { port, path: '/headers' } })).ask()).toBe(500);
 });
 
-test('an application that answers with another protocol fails the probe each time, and takes no turn for ever', async () => {
+test('fails each probe of an application that switches protocols, and releases its slot', async () => {
   const { ask, log } = await prober({ httpGet: { port: await switchingProtocols() } });
   for (let count = 1; count <= 20; count++) expect(await ask(), `probe ${count}`).toBe(500);
   expect(linesOf(log, 'probe.applicationFailed', { reason: /switches to another protocol/ })).not.toEqual([]);
 });
 
-test('a caller that leaves takes its probe along; more than 16 of an address at once are refused', async () => {
+test('aborts a probe when its caller disconnects, and rejects more than 16 concurrent probes of an address', async () => {
   let open = 0;
   const port = await application((_, response) => {
     open++;
@@ -284,7 +284,7 @@ test('a caller that leaves takes its probe along; more than 16 of an address at 
   await eventually('none is under way', () => open === 0);
 });
 
-test('64 probes of some callers keep nobody out who has none under way', async () => {
+test('serves a client without running probes even if other clients run 64 probes', async () => {
   const held: (() => void)[] = [];
   const port = await application((_, response) => void held.push(() => response.end()));
   const { askFrom } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
@@ -301,7 +301,7 @@ test('64 probes of some callers keep nobody out who has none under way', async (
   expect(await next).toBe(200);
 });
 
-test('with kept connections one serves all, and one that was closed meanwhile is not a failure', async () => {
+test('reuses kept connections, and retries when the application has closed one', async () => {
   const server = createServer((_, response) => void response.end('ok'));
   let connections = 0;
   server.on('connection', () => connections++);
@@ -318,7 +318,7 @@ test('with kept connections one serves all, and one that was closed meanwhile is
   const once = createTcp((socket) => {
     socket.on('error', () => {});
     let requests = 0;
-    // The second request of a connection is not answered: the connection was on its way to its end.
+    // The server closes the connection at its second request.
     socket.on('data', () => {
       if (++requests === 1) socket.write('HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n');
       else socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * Asks the application what a rewritten probe asks (spec/agent.md §6.6). What the configuration names is asked and nothing else:
- * neither headers nor path of a caller, nor a redirect, decide about host, port or scheme.
+ * Sends rewritten probes to the application (spec/agent.md §6.6). Only the configuration selects host, port and scheme; the caller's headers and
+ * path and redirects cannot change them.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -14,8 +14,8 @@ import { type ProbeWay, probeHttp } from './probe-http.ts';
 import { SaidLines } from './said-lines.ts';
 
 /**
- * Probes under way: of all callers, and of one of them. Whoever has none is served all the same: strangers take no turn of the
- * kubelet's, which would restart the application for it. Connections have a bound of their own.
+ * Limits of concurrent probes in total and per client address. An address without a running probe is always served: otherwise other clients
+ * could block the kubelet, which would restart the application. Connections have a separate limit.
  */
 const mostAtOnce = 64;
 const mostOfAddress = 16;
@@ -35,12 +35,12 @@ export class ApplicationProber {
     this.#log = log;
   }
 
-  /** @returns undefined: no such probe is configured */
+  /** @returns undefined if no such probe is configured */
   probe(path: string): ApplicationProbe | undefined {
     return this.#probes.get(path);
   }
 
-  /** Answers with the status alone. Never rejects. */
+  /** Responds with the status only. Never rejects. */
   async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
     const address = request.socket.remoteAddress ?? '';
     const ofAddress = this.#underWay.of(address);
@@ -77,14 +77,14 @@ export class ApplicationProber {
   }
 }
 
-/** Who sent the probe to this agent. */
+/** The client that sent the probe to this agent. */
 export interface ProbeCaller {
-  /** Name, value, name, value, … */
+  /** Alternating names and values. */
   readonly rawHeaders: readonly string[];
   readonly userAgent: string | undefined;
 }
 
-/** @returns an HTTP status; rejects when there is no answer */
+/** @returns an HTTP status; rejects if the application does not respond */
 export async function askApplication(
   probe: ApplicationProbe,
   { rawHeaders, userAgent }: ProbeCaller,

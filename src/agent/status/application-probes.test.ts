@@ -12,7 +12,7 @@ function only(prober: unknown, path = '/app-health/web/livez') {
   return 'mistake' in result ? result.mistake : result.probes.get(path);
 }
 
-test('§6.6: each kind of probe with its defaults', () => {
+test('§6.6: parses each kind of probe with its defaults', () => {
   expect(only({ httpGet: { port: 80 } })).toEqual({
     kind: 'http',
     scheme: 'http',
@@ -29,7 +29,7 @@ test('§6.6: each kind of probe with its defaults', () => {
   });
 });
 
-test('§6.6: paths get their slash, what is no path character is escaped, and none names another host', () => {
+test('§6.6: adds the leading slash to paths and escapes them, and keeps the host of the pod', () => {
   const path = (said: string) => (only({ httpGet: { port: 80, path: said } }) as { path: string }).path;
   expect(path('healthz')).toBe('/healthz');
   expect(path('/a b?q=1#x')).toBe('/a%20b?q=1');
@@ -38,7 +38,7 @@ test('§6.6: paths get their slash, what is no path character is escaped, and no
   expect(path('/a\r\nhost: b')).toBe('/ahost:%20b');
 });
 
-test('§6.6: all paths that may ask, and no other', () => {
+test('§6.6: accepts probe paths of the status port, and no other paths', () => {
   const probe = { tcpSocket: { port: 80 } };
   for (const path of [
     ...['livez', 'readyz', 'startupz'].map((name) => `/app-health/web/${name}`),
@@ -51,7 +51,7 @@ test('§6.6: all paths that may ask, and no other', () => {
   }
 });
 
-test('§6.6: an error has the field, the code and the value', () => {
+test('§6.6: reports field, code and value of an invalid probe', () => {
   const path = '/app-health/web/livez';
   const mistakeOf = (value: unknown) => {
     const result = parsed(value);
@@ -96,11 +96,11 @@ test('§6.6: an error has the field, the code and the value', () => {
   expect(probe({ tcpSocket: { port: 80 }, timeoutSeconds: '1' })).toEqual([timeout, 'FIELD_OUT_OF_RANGE', '"1"']);
 });
 
-test('a limit that no timer can have is a day', () => {
+test('limits probe timeouts to one day', () => {
   expect(only({ tcpSocket: { port: 80 }, timeoutSeconds: 2 ** 31 - 1 })).toMatchObject({ timeoutMs: 86_400_000 });
 });
 
-test('a probe that asks this agent for a probe ends the start: it would ask itself for ever', () => {
+test("rejects a probe of the agent's own probe path, which would recurse", () => {
   expect(only({ httpGet: { port: statusPort, path: 'app-health/web/livez' } })).toMatchObject({
     field: '/app-health/web/livez.httpGet.path',
     violation: { code: 'FIELD_NOT_ALLOWED' },
@@ -108,13 +108,13 @@ test('a probe that asks this agent for a probe ends the start: it would ask itse
   expect(only({ httpGet: { port: statusPort, path: '/healthz/ready' } })).toMatchObject({ port: statusPort });
 });
 
-test('a host is told to have no effect', () => {
+test('warns that the host of a probe has no effect', () => {
   expect(parsed({ '/app-health/web/livez': { httpGet: { port: 80, host: 'db.example' } } })).toMatchObject({
     warnings: [{ event: 'option.ignored', setting: expect.stringMatching(/httpGet\.host$/), value: 'db.example' }],
   });
 });
 
-test('§6.6: headers of a name that stands twice are kept, :authority is the host', () => {
+test('§6.6: keeps headers with the same name, and converts :authority to host', () => {
   const httpHeaders = [
     { name: 'X-A', value: '1' },
     { name: 'x-a', value: '2' },

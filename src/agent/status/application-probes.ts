@@ -1,4 +1,4 @@
-/** Probes of the application that were rewritten to the agent's port: `ISTIO_KUBE_APP_PROBERS` (spec/agent.md §6.6). */
+/** Application probes that were rewritten to the status port: `ISTIO_KUBE_APP_PROBERS` (spec/agent.md §6.6). */
 
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {
@@ -27,29 +27,28 @@ export type ApplicationProbe = (
       readonly kind: 'http';
       readonly scheme: 'http' | 'https';
       readonly port: number;
-      /** The path as it is sent: begins with `/`, nothing in it has to be escaped. */
+      /** The path as sent, starting with `/` and escaped. */
       readonly path: string;
-      /** Headers that take the place of the caller's of the same name; `:authority` is `host`. */
+      /** Headers that replace the caller's headers of the same name; `:authority` is stored as `host`. */
       readonly headers: readonly { readonly name: string; readonly value: string }[];
     }
   | { readonly kind: 'tcp'; readonly port: number }
   | { readonly kind: 'grpc'; readonly port: number; readonly service: string }
 ) & { readonly timeoutMs: number };
 
-/** Probes by the path of this agent that asks for them. */
+/** Key: path on the status port. */
 export type ApplicationProbes = ReadonlyMap<string, ApplicationProbe>;
 
 const probePathForm =
   '/app-health/CONTAINER/livez, readyz or startupz, or /app-lifecycle/CONTAINER/prestopz or poststartz';
 const paths = /^\/app-(health\/[^/]+\/(livez|readyz|startupz)|lifecycle\/[^/]+\/(prestopz|poststartz))$/;
 const defaultLimitsMs = { http: 10_000, tcp: 1_000, grpc: 1_000 } as const;
-/** What a timer of Node's takes; a probe that may last longer is none. */
+/** One day; Node's timers accept at most 24.8 days. */
 const longestMs = 86_400_000;
 
 /**
  * @param text of the variable
- * @param statusPort of this agent: a probe of one of its own probes would never end
- * @returns what is wrong with it, or the probes
+ * @param statusPort of this agent, whose own probes must not be probed recursively
  */
 export function parseProbes(
   text: string,
@@ -112,7 +111,7 @@ function portOf(value: unknown, what: string): number {
   throw new VariableMistake(`${what}.port`, outOfRange('a port from 1 to 65535', value));
 }
 
-/** 0: not said. */
+/** Returns 0 if not set. */
 function timeoutOf(value: unknown, path: string): number {
   const seconds = value ?? 0;
   if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0) {

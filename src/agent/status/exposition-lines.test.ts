@@ -60,14 +60,14 @@ const bad = [
 const formats = ['text', 'OpenMetrics'] as const;
 const goodIn = { text: [...both, ...inText], OpenMetrics: [...both, ...inOpenMetrics] };
 
-test('what a scraper takes is kept, line by line', () => {
+test('keeps each valid line of both formats', () => {
   for (const format of formats) {
     for (const line of goodIn[format])
       expect(keptLines(`${line}\n`, format), line).toEqual({ text: `${line}\n`, dropped: 0, isOver: false });
   }
 });
 
-test('what it refuses is dropped, and the rest stays', () => {
+test('drops invalid lines and keeps the others', () => {
   for (const format of formats) {
     for (const line of bad) {
       const kept = keptLines(`a 1\n${line}\nb 2\n`, format);
@@ -76,7 +76,7 @@ test('what it refuses is dropped, and the rest stays', () => {
   }
 });
 
-test('empty lines are left out, and what comes after the end of the body', () => {
+test('omits empty lines and lines after the end of the body', () => {
   const kept = { text: 'a 1\nb 2\n', dropped: 0, isOver: true };
   expect(keptLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n', 'text')).toEqual(kept);
 });
@@ -93,7 +93,7 @@ test.each([
   ['# UNIT foo seconds', ''],
   ['# TYPE a untyped', ''],
   ['#  TYPE\ta  counter ', '# TYPE a counter\n'],
-])('text becomes OpenMetrics: %j', (line, text) => {
+])('converts the text format line %j to OpenMetrics', (line, text) => {
   expect(keptLines(`${line}\n`, 'OpenMetrics', 'text')).toEqual({ text, dropped: 0, isOver: false });
 });
 
@@ -104,17 +104,17 @@ test.each([
   ['text', '# TYPE a info', ''],
   ['text', '# HELP', ''],
   ['OpenMetrics', 'a{ b="c" } 1 2 #  { t = " x " }  3\t4 ', 'a{b="c"} 1 2 # {t=" x "} 3 4\n'],
-] as const)('what can be said as %s is: %j', (format, line, text) => {
+] as const)('rewrites a line to valid %s format: %j', (format, line, text) => {
   expect(keptLines(`${line}\n`, format)).toEqual({ text, dropped: 0, isOver: false });
 });
 
-test('no line of 64 KiB takes long, whatever is in it', () => {
+test('takes less than 50 ms for any line of 64 KiB', () => {
   const length = 64 * 1024;
   const lines = [
     ...['a', ' ', '{', '"', '\\', '}', 'a="b",', '{"', '} ', '1', '\t', ',', '#', '{a="', '""', '1e', 'a{} '],
     ...['{a="b",', '{"a"="', '{ ', '"\\"'],
   ].flatMap((piece) => [piece.repeat(length / piece.length), `a{${piece.repeat(length / piece.length)}`]);
-  // Digits in each place where a number may be.
+  // A long number in each position of a number.
   const digits = '1'.repeat(length / 2);
   for (const before of ['a ', 'a 1 ', 'a 1 # {} ', `a 1 # {} ${digits} `, 'a 1.', 'a 1e', 'a 1 1 # {} 1.']) {
     lines.push(`${before}${digits}`, `${before}${digits}x`, `${before}${digits}.${digits}x`);
@@ -126,12 +126,12 @@ test('no line of 64 KiB takes long, whatever is in it', () => {
   }
 });
 
-test('§6.4 lines that a scraper takes are the very same text, not a copy line by line', () => {
+test('§6.4: returns the same string if all lines are valid', () => {
   const lines = '# HELP a b\n# TYPE a counter\na{l="x\\"}\\n",m="y"} 1 1700000000\nb 31\nc{} +Inf\n';
   expect(keptLines(lines, 'text')).toEqual({ text: lines, dropped: 0, isOver: false });
 });
 
-test('§6.4 a text is kept as its lines are, one by one', () => {
+test('§6.4: keeps the same lines of a text as of its lines one by one', () => {
   const piece = fc.constantFrom(
     ...[
       'a',

@@ -1,6 +1,6 @@
 /**
- * Lines of Prometheus' text format and of OpenMetrics: what a scraper would refuse is found line by line, for it refuses all of an answer
- * for one. What is good in one format may be refused in the other.
+ * Validates and converts lines of Prometheus text format and OpenMetrics. A scraper rejects a whole response with one invalid line, so invalid
+ * lines are removed. Some valid lines of one format are invalid in the other.
  */
 import { isUtf8 } from 'node:buffer';
 
@@ -9,24 +9,24 @@ export type Exposition = 'text' | 'OpenMetrics';
 const name = '[a-zA-Z_:][a-zA-Z0-9_:]*';
 const labelName = '[a-zA-Z_][a-zA-Z0-9_]*';
 const quoted = '"[^"\\\\\\n]*(?:\\\\.[^"\\\\\\n]*)*"';
-/** Digits can be read in one way alone: a line of them that is none costs no more than its length. */
+/** An unambiguous pattern: matching takes linear time, also for long invalid lines of digits. */
 const number = '[+-]?(?:[iI]nf(?:inity)?|[nN]a[nN]|(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d+)?)';
 
-/** @param blanks that may be between any two words of them */
+/** @param blanks pattern of optional white space between tokens */
 function labelsWith(blanks: string, beginning = ''): string {
   const label = `(?:${labelName}|${quoted})${blanks}=${blanks}${quoted}`;
   return `\\{${blanks}${beginning}(?:${label}${blanks}(?:,${blanks}|(?=\\})))*\\}`;
 }
 
-/** A metric with its labels; a name in quotation marks stands among them. */
+/** A metric with its labels; a quoted metric name is in the braces. */
 function seriesWith(blanks: string): string {
   return `(?:${name}(?:${blanks}${labelsWith(blanks)})?|${labelsWith(blanks, `${quoted}${blanks}(?:,${blanks}|(?=\\}))`)})`;
 }
 
-/** Each from where a line begins to behind its end: no line is cut out of the text to be looked at. */
+/** Sticky patterns, so that lines are matched without copying them. */
 const wholeLine = (content: string, end = '(?:\\n|$)'): RegExp => new RegExp(`(?:${content})${end}`, 'y');
 const anyBlanks = '[ \\t]*';
-/** @param blanks within its labels, and before them */
+/** @param blanks white space patterns for the labels, before them, and between the other tokens */
 function exemplarWith(blanks: { readonly within: string; readonly before: string; readonly between: string }): string {
   const { within, before, between } = blanks;
   return `${between}#${before}${labelsWith(within)}${between}${number}(?:${between}${number})?`;
@@ -35,7 +35,7 @@ const textTypes = 'counter|gauge|histogram|summary|untyped';
 const openTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
 
 interface Grammar {
-  /** A line without a time, which the two formats have in other units, and without an exemplar. */
+  /** A sample without timestamp, whose unit differs between the formats, and without exemplar. */
   readonly bare: RegExp;
   readonly sample: RegExp;
   readonly type: RegExp;
@@ -59,44 +59,44 @@ const grammars: Readonly<Record<Exposition, Grammar>> = {
   },
 };
 
-/** What can be written as either format has it. */
+/** Lines that can be converted to a valid line of either format. */
 const anyExemplar = exemplarWith({ within: anyBlanks, before: anyBlanks, between: '[ \\t]+' });
 const anySample = wholeLine(
   `(${seriesWith(anyBlanks)})[ \\t]+(${number})(?:[ \\t]+(${number}))?(${anyExemplar})?${anyBlanks}\\r?`,
 );
 const anyType = wholeLine(`#[ \\t]+TYPE[ \\t]+(${name}|${quoted})[ \\t]+(${textTypes}|${openTypes})${anyBlanks}\\r?`);
 const unit = wholeLine(`# UNIT (${name}) (${name})`);
-/** The only comments that say something which may be wrong. */
+/** The only comments that can be invalid. */
 const metadata = /#[ \t]+(?:(TYPE)|(HELP)|UNIT)\b/y;
-/** The end of an OpenMetrics body. */
 const endOfBody = wholeLine(`# EOF${anyBlanks}\\r?`);
 const empty = /\r?(?:\n|$)/y;
 
 export interface KeptLines {
   readonly text: string;
-  /** Lines that are no exposition. */
+  /** Number of invalid lines. */
   readonly dropped: number;
-  /** Nothing of what comes after is a metric. */
+  /** Whether the end of the body was reached; later lines are not metrics. */
   readonly isOver: boolean;
 }
 
-/** What becomes of a line: it stays as it is, is written anew (an empty text leaves it out), or is dropped as no exposition (`undefined`). */
+/** How to handle a line: unchanged, replaced (by an empty text to omit it), or `undefined` if it is invalid. */
 type Verdict = 'as it is' | { readonly text: string } | undefined;
 
 const nothing = { text: '' };
 
 /**
- * @param lines whole ones, each byte a character
- * @param to what they are to be
- * @param from what they are
- * @returns those that a scraper takes; empty ones, the end of the body and what the other format has no word for are left out. The very
- *   same text where that is all of them
+ * Keeps the lines that a scraper accepts. Omits empty lines, the end of the body, and lines without equivalent in the other format.
+ *
+ * @param lines complete lines, with one character per byte
+ * @param to format of the result
+ * @param from format of `lines`
+ * @returns `text` is the same string as `lines` if all lines are kept
  */
 export function keptLines(lines: string, to: Exposition, from: Exposition = to): KeptLines {
   const kept: string[] = [];
   const mayBeBroken = isBroken(lines);
   let dropped = 0;
-  // What was looked at since then is good.
+  // Start of the unchanged lines that were not copied yet.
   let good = 0;
   let at = 0;
   let isOver = false;
@@ -120,7 +120,7 @@ export function keptLines(lines: string, to: Exposition, from: Exposition = to):
   return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped, isOver };
 }
 
-/** Whether it is no UTF-8, which both formats are. */
+/** Whether a line is invalid UTF-8, which both formats require. */
 function isBroken(lines: string): boolean {
   return /[\x80-\xff]/.test(lines) && !isUtf8(Buffer.from(lines, 'latin1'));
 }
@@ -137,7 +137,7 @@ function verdictOf(lines: string, at: number, { to, from }: { to: Exposition; fr
   return isAt(sample, written, 0) ? { text: written } : undefined;
 }
 
-/** Text has comments that say nothing, OpenMetrics has none; each has types that the other does not know. */
+/** Text format allows any comment, OpenMetrics none. Each format has types that the other does not know. */
 function commentOf(lines: string, at: number, to: Exposition): Verdict {
   metadata.lastIndex = at;
   const [found, isType, isHelp] = metadata.exec(lines) ?? [];
@@ -159,19 +159,19 @@ function otherType(lines: string, at: number, type: RegExp): Verdict {
   return isAt(type, written, 0) ? { text: written } : nothing;
 }
 
-/** Text has milliseconds, OpenMetrics seconds. */
+/** In milliseconds for text format, in seconds for OpenMetrics. */
 function timeOf(time: string | undefined): string {
   return time === undefined ? '' : ` ${time}`;
 }
 
-/** Text has none. */
+/** Text format has no exemplars. */
 function exemplarOf(exemplar: string | undefined, to: Exposition): string {
   if (exemplar === undefined || to === 'text') return '';
   const [, labels = '', rest = ''] = /^[ \t]+#[ \t]*(\{.*\})(.*)$/s.exec(exemplar) ?? [];
   return ` # ${withoutBlanks(labels)}${rest.replace(/[ \t]+/g, ' ')}`;
 }
 
-/** But for those in quotation marks. */
+/** Removes white space outside of quotation marks. */
 function withoutBlanks(series: string): string {
   return series.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|[ \t]+/g, '$1');
 }

@@ -1,10 +1,9 @@
-/** Variables whose value is JSON that an injector wrote, decoded field by field. */
+/** Decodes environment variables with JSON that the injector has written. */
 import { mustBe, type Violation, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
-/** A field of a variable is invalid. */
 export class VariableMistake extends Error {
-  /** Path of the field: `targets[0].port`; empty for the value itself. */
+  /** Path of the field, such as `targets[0].port`; empty for the whole value. */
   readonly field: string;
   readonly violation: Violation;
 
@@ -17,12 +16,11 @@ export class VariableMistake extends Error {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Result of a variable whose value is invalid. */
 export interface InvalidVariable {
   readonly mistake: Pick<VariableMistake, 'field' | 'violation'>;
 }
 
-/** @returns what `read` builds from the object in the text, or the error */
+/** @returns the result of `read` for the JSON object, or the error */
 export function readVariable<Value extends object>(
   text: string,
   read: (fields: Fields) => Value,
@@ -61,7 +59,7 @@ export function textOf(value: unknown, field: string): string {
   throw new VariableMistake(field, wrongType('a string', value));
 }
 
-/** A path as it is sent, with its slash. Nothing in it can name another host. */
+/** Normalizes a path. The result starts with a slash and cannot name another host. */
 export function requestTarget(path: string, field: string): string {
   const url = URL.parse(`http://localhost${path.startsWith('/') ? path : `/${path}`}`);
   if (url === null) throw new VariableMistake(field, mustBe('the path of a URL', path));

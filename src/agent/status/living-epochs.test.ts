@@ -5,7 +5,7 @@ import { LivingEpochs } from './living-epochs.ts';
 const told = (type: string, name: string, to = 'supervisor') =>
   ({ kind: 'event', from: name, to, event: { type, name } }) as unknown as TraceRecord;
 
-test('the newest Envoy is the one that was started last and has not ended', () => {
+test('returns the most recently started epoch that has not exited', () => {
   const living = new LivingEpochs();
   expect(living.newest).toBeUndefined();
   living.observe(told('epoch.started', 'epoch-0'));

@@ -1,4 +1,4 @@
-/** Which Envoys have a process, as their epochs tell the supervisor. */
+/** Names of the epochs with a running Envoy process, from the events that epochs send to the supervisor. */
 import type { EpochReport } from '../../../machines/agent/protocol.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
@@ -12,7 +12,7 @@ export class LivingEpochs {
     else if (type === 'epoch.exited' || type === 'epoch.failed') this.#names.delete(name);
   }
 
-  /** The one that was started last. */
+  /** The most recently started epoch. */
   get newest(): string | undefined {
     return [...this.#names].at(-1);
   }

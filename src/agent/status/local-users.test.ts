@@ -1,9 +1,9 @@
-/** Issue 33, item 2: what another user of this host gets from the status port. */
+/** Issue 33, item 2: access of another local user to the status port. */
 import { expect, test } from 'vitest';
 import { asOtherUser } from '../../../test/harness/other-user.ts';
 import { authorizationFor, servingStatus } from '../../../test/harness/status-port.ts';
 
-/** Held as a string by this process: what a heap snapshot would show. */
+/** A string in this process's memory, which a heap snapshot would contain. */
 const secret = `-----BEGIN PRIVATE KEY-----\n${'c2VjcmV0'.repeat(8)}\n-----END PRIVATE KEY-----`;
 
 const curl = (url: string, words = ''): Promise<string> =>
@@ -22,7 +22,7 @@ const protectedPages: readonly (readonly [string, string])[] = [
 ];
 
 test.each(protectedPages)(
-  'another local user is refused at %s %s, with heap snapshots enabled too',
+  'rejects %s %s by another local user, even with heap snapshots enabled',
   async (method, path) => {
     const { url, told, runDir } = await servingStatus({
       heapSnapshots: true,
@@ -33,7 +33,7 @@ test.each(protectedPages)(
     expect(answer).toMatch(/\n401$/);
     expect(answer).not.toContain(secret);
     expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
-    // The response names the file, which the other user cannot read.
+    // The response names the token file, which the other user cannot read.
     const port = new URL(url).port;
     expect(answer).toContain(`debugger-${port}.token`);
     expect(await asOtherUser(`cat ${runDir}/debugger-${port}.token`)).toMatch(/Permission denied/);
@@ -41,27 +41,27 @@ test.each(protectedPages)(
 );
 
 test.each(['/quitquitquit', '/drain'])(
-  'another local user may POST %s, which returns nothing of the agent',
+  'accepts POST %s by another local user, and returns no data of the agent',
   async (path) => {
     const { url } = await servingStatus({});
     expect(await curl(`${url}${path}`, '-X POST')).toBe('OK\n200');
   },
 );
 
-test('heap snapshots are disabled by default, for callers with the token too', async () => {
+test('serves no heap snapshots by default, even to callers with the token', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
   const refused = await fetch(`${url}/debug/pprof/heap`, { headers });
   expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('--heapSnapshots')]);
 });
 
-test('other profiles are served to callers with the token', async () => {
+test('serves other profiles to callers with the token', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
   expect(await (await fetch(`${url}/debug/pprof/goroutine`, { headers })).text()).toContain('open handles');
 });
 
-test('the token opens nothing through a proxy', async () => {
+test('rejects the token in a forwarded request', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url), 'x-forwarded-for': '192.0.2.1' };
   expect((await fetch(`${url}/debug/pprof/goroutine`, { headers })).status).toBe(403);

@@ -30,7 +30,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** The metrics of an agent whose Envoy and application answer so. */
+/** Merged metrics of an agent with these responses of Envoy and application. */
 async function merging(parts: {
   envoy?: RequestListener;
   applications?: readonly RequestListener[];
@@ -63,14 +63,18 @@ async function merging(parts: {
     for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
     return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) };
   };
-  /** Asks and does not wait. @returns leaves */
+  /**
+   * Sends a request without reading the response.
+   *
+   * @returns disconnects
+   */
   const leaveFrom = async (localAddress: string): Promise<() => void> => {
     const socket = connect({ host: '127.0.0.1', port, localAddress });
     await once(socket, 'connect');
     socket.write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n');
     return () => void socket.destroy();
   };
-  /** After the agent's own. */
+  /** The part of the response after the agent's metrics. */
   const others = async (headers: Record<string, string> = {}): Promise<string> => {
     const text = String((await ask(headers)).body);
     const end = text.indexOf('envoy_up');
@@ -82,7 +86,7 @@ async function merging(parts: {
   return { ask, leaveFrom, others, failures, dropped, log, merged };
 }
 
-test('§6.4: agent, Envoy, application, in this order; lines without an end get one', async () => {
+test('§6.4: merges agent, Envoy and application in this order, and terminates each last line', async () => {
   const { ask } = await merging({
     envoy: saying('envoy_up 1'),
     applications: [saying('application_a 1'), saying('application_b 2\n', 'text/plain; version=0.0.4')],
@@ -92,7 +96,7 @@ test('§6.4: agent, Envoy, application, in this order; lines without an end get 
   expect(String(body)).toMatch(/scrapes_total 1\n.*\nenvoy_up 1\napplication_a 1\napplication_b 2\n$/s);
 });
 
-test('§6.4: OpenMetrics of the application is the answer’s type, its end comes last and once, no line is empty', async () => {
+test('§6.4: responds with OpenMetrics if the application does, with one end of body and no empty line', async () => {
   const { ask } = await merging({
     envoy: saying('envoy_up 1\n\nenvoy_down 0\n'),
     applications: [saying('application_a 1\n# EOF\n', openMetrics), saying('application_b 1\n# EOF\n', openMetrics)],
@@ -103,7 +107,7 @@ test('§6.4: OpenMetrics of the application is the answer’s type, its end come
   expect(String(body)).not.toContain('\n\n');
 });
 
-test('§6.4: beside OpenMetrics text has no comment, no type and no blanks that would cost the whole scrape', async () => {
+test('§6.4: converts text format to valid OpenMetrics if another part is OpenMetrics', async () => {
   const { others, dropped } = await merging({
     envoy: saying('# TYPE envoy_up gauge\nenvoy_up{a="b"} 1\n'),
     applications: [
@@ -122,7 +126,7 @@ test('§6.4: beside OpenMetrics text has no comment, no type and no blanks that 
   expect(await dropped()).toBe(0);
 });
 
-test('§6.4: who asks is passed on; Envoy is not asked for what it does not have', async () => {
+test('§6.4: forwards scrape headers, and requests from Envoy only text format', async () => {
   const seen: IncomingHttpHeaders[] = [];
   const note: RequestListener = ({ headers }, response) => {
     seen.push(headers);
@@ -150,7 +154,7 @@ test('§6.4: who asks is passed on; Envoy is not asked for what it does not have
   expect(seen.map(({ accept: said }) => said)).toEqual(['text/plain', 'text/plain']);
 });
 
-test('gzip where it is asked for', async () => {
+test('compresses the response with gzip if the client accepts it', async () => {
   const { ask } = await merging({});
   const packed = await ask({ 'accept-encoding': 'deflate, gzip;q=0.5' });
   expect(packed.headers['content-encoding']).toBe('gzip');
@@ -158,7 +162,7 @@ test('gzip where it is asked for', async () => {
   expect((await ask({ 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined();
 });
 
-test('§6.4: a part that fails is left out and counted, and the others are there', async () => {
+test('§6.4: omits and counts a part that fails, and returns the others', async () => {
   const gone = await freePort();
   const cases: [RequestListener, string][] = [
     [(_, response) => void response.writeHead(500).end('application_no 1\n'), 'response status 500'],
@@ -188,7 +192,7 @@ test('§6.4: a part that fails is left out and counted, and the others are there
   expect([await envoyGone.failures('envoy'), await envoyGone.failures('application')]).toEqual([1, 0]);
 });
 
-test('a redirect of the application to another path of its own is followed', async () => {
+test('follows a redirect of the application to another path at the same origin', async () => {
   const { others } = await merging({
     applications: [
       (request, response) => {
@@ -200,7 +204,7 @@ test('a redirect of the application to another path of its own is followed', asy
   expect(await others()).toBe('envoy_up 1\napplication_up 1\n');
 });
 
-test('lines that are no metrics are left out and counted: one bad line costs nobody the scrape', async () => {
+test('omits and counts invalid lines, and returns the others', async () => {
   const { others, dropped } = await merging({
     applications: [saying('application_a 1\nthis is no metric\n# TYPE a banana\napplication_b{l="ü"} 2\n')],
   });
@@ -208,7 +212,7 @@ test('lines that are no metrics are left out and counted: one bad line costs nob
   expect(await dropped()).toBe(2);
 });
 
-/** Writes the same lines until it is stopped. */
+/** Writes the text repeatedly until the connection closes. */
 function endless(response: ServerResponse, text: string): void {
   const write = (): void => {
     if (!response.destroyed) response.write(text, () => setImmediate(write));
@@ -216,7 +220,7 @@ function endless(response: ServerResponse, text: string): void {
   write();
 }
 
-test('a hostile application costs 10 MiB at most, of the stream and not of memory, and ends at a whole line', async () => {
+test('reads at most 10 MiB from an endless application, without buffering them, and ends with a complete line', async () => {
   const line = `application_a{l="${'x'.repeat(200)}"} 1\n`;
   let told = 0;
   const { others, failures } = await merging({
@@ -232,10 +236,10 @@ test('a hostile application costs 10 MiB at most, of the stream and not of memor
   expect(text.length).toBeLessThan(10 * 1024 * 1024 + 1_000);
   expect(text.endsWith(line)).toBe(true);
   expect(await failures('application')).toBe(1);
-  await eventually('the application is let go', () => told === 1);
+  await eventually('the connection to the application is closed', () => told === 1);
 });
 
-test('a line without an end is cut off, what came before it stays', async () => {
+test('aborts an endless line, and keeps earlier lines', async () => {
   const { others, failures, log } = await merging({
     applications: [
       (_, response) => {
@@ -249,7 +253,7 @@ test('a line without an end is cut off, what came before it stays', async () => 
   expect(linesOf(log, 'metrics.scrapeFailed', { reason: /line exceeds 65536 bytes/ })).not.toEqual([]);
 });
 
-test('§6.4: who says nothing, or does not end, is waited for within the scraper’s limit, and the others are there', async () => {
+test("§6.4: returns the other parts within the scraper's timeout if the application does not respond or finish", async () => {
   const silent = merging({ applications: [() => {}] });
   const halfway = merging({
     applications: [
@@ -265,13 +269,13 @@ test('§6.4: who says nothing, or does not end, is waited for within the scraper
     const taken = await msWithoutQueueing([process.pid], async () => {
       expect(await others({ 'x-prometheus-scrape-timeout-seconds': '1' })).toBe(expected);
     });
-    // Before the scraper gives up, and takes all of it for failed.
+    // Below the timeout after which the scraper discards all parts.
     expect(taken).toBeLessThan(1_000);
     expect(await failures('application')).toBe(1);
   }
 });
 
-test('§6.4: a target that does not end has its share of the time, and those after it are there', async () => {
+test('§6.4: limits a target that does not finish to its share of the time, and returns later targets', async () => {
   const endsNever: RequestListener = (_, response) => {
     response.writeHead(200).write('application_a 1\n');
   };
@@ -284,7 +288,7 @@ test('§6.4: a target that does not end has its share of the time, and those aft
   expect(await failures('application')).toBe(2);
 });
 
-test('§6.4: a limit that is none is told once, and the usual one holds', async () => {
+test('§6.4: warns once about an invalid scrape timeout, and uses the default', async () => {
   const { others, log } = await merging({});
   for (const limit of ['soon', '-1', '0', '1e9', '']) {
     expect(await others({ 'x-prometheus-scrape-timeout-seconds': limit }), limit).toBe('envoy_up 1\n');
@@ -292,7 +296,7 @@ test('§6.4: a limit that is none is told once, and the usual one holds', async 
   expect(linesOf(log, 'metrics.timeoutInvalid')).toHaveLength(1);
 });
 
-test('§6.4: a limit of a part of a millisecond is one', async () => {
+test('§6.4: accepts scrape timeouts with fractions of a millisecond', async () => {
   const { ask } = await merging({ applications: [saying('application_a 1\n')] });
   for (const seconds of ['1.111', '3.001', '7.123456']) {
     const { status, body } = await ask({ 'x-prometheus-scrape-timeout-seconds': seconds });
@@ -302,13 +306,13 @@ test('§6.4: a limit of a part of a millisecond is one', async () => {
   expect((await ask({ 'x-prometheus-scrape-timeout-seconds': '0.000000001' })).status).toBe(200);
 });
 
-test('an application that answers with another protocol is left out, and takes no turn for ever', async () => {
+test('omits an application that switches protocols, and releases its slot', async () => {
   const { others, failures } = await merging({ targets: [{ port: await switchingProtocols(), path: '/metrics' }] });
   for (let count = 1; count <= 6; count++) expect(await others(), `scrape ${count}`).toBe('envoy_up 1\n');
   expect(await failures('application')).toBe(6);
 });
 
-test('four scrape at once, 32 wait for their turn, others are refused; of an address two; whoever leaves gives up its turn', async () => {
+test('runs four scrapes, queues 32, and rejects others and more than two per address; a disconnect frees the slot', async () => {
   const scrapes: ServerResponse[] = [];
   const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
   const leave = await leaveFrom('127.0.1.1');
@@ -317,7 +321,7 @@ test('four scrape at once, 32 wait for their turn, others are refused; of an add
   const refused = await Promise.race(asked);
   expect(refused.status).toBe(503);
   expect(scrapes).toHaveLength(4);
-  // This one has two under way.
+  // This address has two scrapes already.
   expect((await ask({}, '127.0.0.2')).status).toBe(503);
   leave();
   await eventually('the next one has its turn', () => scrapes.length === 5);
@@ -330,16 +334,16 @@ test('four scrape at once, 32 wait for their turn, others are refused; of an add
   expect((await ask({}, '127.0.0.2')).status).toBe(200);
 });
 
-test('whoever leaves while it waits takes no turn along', async () => {
+test('frees the queue slot of a client that disconnects while it waits', async () => {
   const scrapes: ServerResponse[] = [];
   const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
   for (let round = 0; round < 5; round++) {
     const underWay = [2, 2, 3, 3].map((last) => ask({}, `127.0.0.${last}`));
     await eventually('four are under way', () => scrapes.length === 4);
-    // Nobody waits, and still this one has as many as an address may have.
+    // No scrape waits, but this address is at its limit.
     expect((await ask({}, '127.0.0.2')).status).toBe(503);
     const leave = await leaveFrom('127.0.0.4');
-    // It is asked for in the order in which it comes: the answer to who is refused says that the one before has been heard.
+    // Requests are handled in order: this rejection implies that the previous request was received.
     await ask({}, '127.0.0.3');
     leave();
     await sleep(50);
@@ -348,7 +352,7 @@ test('whoever leaves while it waits takes no turn along', async () => {
   }
 });
 
-test('what somebody does not read is not gathered: the application waits', async () => {
+test('pauses the application while the client does not read', async () => {
   const line = `application_a{l="${'x'.repeat(1_000)}"} 1\n`.repeat(60);
   let closed = false;
   const { merged } = await merging({
@@ -361,17 +365,17 @@ test('what somebody does not read is not gathered: the application waits', async
       },
     ],
   });
-  // On no connection: whatever is written waits for ever.
+  // Without a connection, written data is never sent.
   const request = new IncomingMessage(new Socket());
   request.headers['x-prometheus-scrape-timeout-seconds'] = '1';
   const unread = new ServerResponse(request);
   await merged.serve(request, unread);
   expect(unread.writableLength).toBeGreaterThan(line.length);
   expect(unread.writableLength).toBeLessThan(256 * 1024);
-  await eventually('the application is let go', () => closed);
+  await eventually('the connection to the application is closed', () => closed);
 });
 
-test('whatever the application answers, the agent’s and Envoy’s metrics are there, and each line is one that a scraper takes', async () => {
+test('returns the metrics of agent and Envoy and only valid lines for any response of the application', async () => {
   let bytes = Buffer.alloc(0);
   const application = createTcp((socket) => {
     socket.on('error', () => {});

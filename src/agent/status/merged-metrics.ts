@@ -1,7 +1,6 @@
 /**
- * The metrics of the agent, Envoy and the application as one answer (spec/agent.md §6.4): streamed line by line, each part within
- * a time and a size, in the order in which OpenMetrics wants its end. A part that cannot be had is left out and counted; one that
- * breaks off is left out from there on.
+ * Merges the metrics of agent, Envoy and application into one response (spec/agent.md §6.4). Streams them line by line with limits of time and
+ * size for each part. A part that fails is omitted and counted; a part that is interrupted ends with its last complete line.
  */
 import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
@@ -17,50 +16,49 @@ import { SaidLines } from './said-lines.ts';
 
 export interface MetricsTarget {
   readonly port: number;
-  /** The path as it is sent. */
+  /** The path as sent. */
   readonly path: string;
 }
 
 export interface MergedMetricsEnvironment {
   readonly metrics: AgentMetrics;
-  /** How this host calls itself: Envoy and the application are asked there. */
+  /** Loopback address of Envoy and the application. */
   readonly localhost: string;
-  /** Admin port of the Envoy that counts; undefined: there is no Envoy. */
+  /** Admin port of the serving Envoy; `undefined` without Envoy. */
   readonly adminPort: () => number | undefined;
-  /** Where the application has its metrics. */
   readonly targets: readonly MetricsTarget[];
   readonly log: Logger;
 }
 
-/** What one part may be: 10 MiB as Istio has it; Envoy's are larger in a large mesh. */
+/** Size limits: 10 MiB for the application as in Istio; Envoy's metrics are larger in a large mesh. */
 const mostBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
-/** Characters of the agent's own standard metrics that are written at once. */
+/** Minimum size of the chunks in which Istio's standard metrics are written. */
 const pieceCharacters = 64 * 1024;
-/** A line is kept until it is whole. */
+/** Limit for a line, which is buffered until it is complete. */
 const mostLineBytes = 64 * 1024;
 const mostHeaderBytes = 16 * 1024;
 const mostRedirects = 5;
-/** Envoy gathers its statistics in the thread that also answers whether it is ready. */
+/** How long metrics are processed before other work of the event loop continues, such as readiness probes of Envoy. */
 const turnMs = 2;
 const mostAtOnce = 4;
-/** Under way and waiting: one that does not read what it has asked for leaves room for others. */
+/** Limit of running and waiting scrapes per client address, so that one slow client does not block others. */
 const mostOfAddress = 2;
 const mostWaiting = 32;
 const defaultLimitMs = 10_000;
 const longestLimitMs = 60_000;
-/** Shares of the limit: until the application's first word, without which nothing can be sent, and until the end of all. */
+/** Fractions of the time limit: for the application's response headers, which decide the content type, and for the complete response. */
 const shares = { firstWord: 0.5, whole: 0.9 } as const;
 
 const tooMany = 'too many concurrent scrapes\n';
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
 const openMetricsFormat = 'application/openmetrics-text; version=0.0.1; charset=utf-8';
 const endOfBody = '# EOF\n';
-/** What may be exposition, though nobody says so. */
+/** Content types that are read as text format; empty if the header is missing. */
 const textTypes: ReadonlySet<string> = new Set(['', 'text/plain', 'application/octet-stream']);
 
 type Part = 'envoy' | 'application';
 
-/** What is written: the response, or what compresses it. */
+/** The response, or the compression stream before it. */
 type Output = NodeJS.WritableStream & { destroyed: boolean };
 
 export class MergedMetrics {
@@ -100,7 +98,7 @@ export class MergedMetrics {
     try {
       await this.#answer(incoming, response, limitMs, left);
     } catch (error) {
-      // The scraper has gone: nobody is there to hear of the error.
+      // The client has disconnected: no response is possible.
       if (!left.aborted) throw error;
     } finally {
       this.#underWay--;
@@ -111,7 +109,7 @@ export class MergedMetrics {
   async #answer(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
     const { metrics, targets, adminPort } = this.#environment;
     const until = performance.now() + limitMs * shares.whole;
-    // Node takes whole milliseconds alone.
+    // AbortSignal.timeout accepts only integers.
     const after = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
     const signal = AbortSignal.any([left, after(shares.whole)]);
     const firstWord = AbortSignal.any([signal, after(shares.firstWord)]);
@@ -131,11 +129,11 @@ export class MergedMetrics {
     const own = await metrics.text();
     await write(output, isOpen ? keptLines(own, to, 'text').text : own, left);
     await this.#passMesh(output, left, isOpen);
-    // Envoy's are text, and good.
+    // Envoy's metrics are valid text format.
     await this.#pass('envoy', envoy, output, signal, isOpen ? to : undefined);
     const bodies = applications.filter((body) => body !== undefined);
     for (const [index, body] of bodies.entries()) {
-      // Each target has its share of what is left: one that does not end must not cost the others their time.
+      // Each target gets an equal share of the remaining time, so that a slow one does not delay the others.
       const share = (until - performance.now()) / (bodies.length - index);
       const turn = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
       await this.#pass('application', body, output, turn, to);
@@ -143,12 +141,12 @@ export class MergedMetrics {
     output.end(isOpen ? endOfBody : '');
   }
 
-  /** The agent's own standard metrics: in pieces, because other work waits while one is made. */
+  /** Writes Istio's standard metrics in chunks, and lets other work run between them. */
   async #passMesh(output: Output, left: AbortSignal, isOpen: boolean): Promise<void> {
     const turns = new Turns(turnMs);
     let waiting = '';
     const flush = async (): Promise<void> => {
-      // keptLines reads bytes as characters.
+      // keptLines needs one character per byte.
       const bytes = Buffer.from(waiting);
       waiting = '';
       const text = isOpen ? keptLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
@@ -163,7 +161,7 @@ export class MergedMetrics {
     if (waiting !== '') await flush();
   }
 
-  /** Undefined: there is none, which is counted. */
+  /** Opens one part; `undefined` if it failed, which is counted. */
   async #part(
     part: Part,
     target: MetricsTarget,
@@ -220,7 +218,7 @@ export class MergedMetrics {
     to: Exposition | undefined,
   ): Promise<void> {
     if (body === undefined) return;
-    // The system hands over 32 blocks of 64 KiB at once, and whoever supervises Envoy waits meanwhile.
+    // The kernel can deliver 32 blocks of 64 KiB at once: let other work run between them.
     const turns = new Turns(turnMs);
     const from = mediaTypeOf(body) === openMetricsType ? 'OpenMetrics' : 'text';
     try {
@@ -257,7 +255,11 @@ export class MergedMetrics {
     if (this.#said.isDue(part, reason)) log.warn('metrics.scrapeFailed', { part, reason });
   }
 
-  /** @returns false: there are too many, or it has not come in time */
+  /**
+   * Waits until the scrape may run.
+   *
+   * @returns false if too many scrapes wait, or the limit has passed
+   */
   async #turn(left: AbortSignal, limitMs: number): Promise<boolean> {
     if (this.#underWay < mostAtOnce) {
       this.#underWay++;
@@ -299,13 +301,13 @@ function mediaTypeOf({ headers }: IncomingMessage): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 }
 
-/** The application's content type, where that is a type and nothing else. */
+/** The application's content type if it is well-formed, otherwise the default. */
 function openMetricsTypeOf({ headers }: IncomingMessage): string {
   const said = headers['content-type'] ?? '';
   return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(said) ? said : openMetricsFormat;
 }
 
-/** Envoy has text only; no part has a format that is not lines. */
+/** Requests only formats that the part supports and that consist of lines. */
 function headersFor(part: Part, { headers }: IncomingMessage): Record<string, string> {
   const wanted = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
   const accepted = headers.accept
@@ -332,7 +334,7 @@ function open(
     firstWord.addEventListener('abort', tooLate, { once: true });
     outgoing.on('response', (response) => {
       firstWord.removeEventListener('abort', tooLate);
-      // Its reader hears of errors, and there may be none.
+      // The reader handles errors, but there may be no reader.
       response.on('error', () => {});
       resolve(response);
     });
@@ -355,13 +357,13 @@ function outputFor({ headers }: IncomingMessage, response: ServerResponse): Outp
   return gzip;
 }
 
-/** Whole lines, the last one too; what is broken off within a line is not one. */
+/** Yields complete lines. Terminates the last line of a complete body; discards an interrupted line. */
 async function* wholeLines(
   body: IncomingMessage,
   mostBytesOfPart: number,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  // Of a line that has not ended: joined once, however many pieces it comes in.
+  // Chunks of an incomplete line, joined once at its end.
   let rest: Buffer[] = [];
   let restBytes = 0;
   let bytes = 0;
@@ -387,13 +389,13 @@ async function* wholeLines(
   }
 }
 
-/** Waits for whoever reads. Rejects when nobody does any more. */
+/** Waits while the client does not read. Rejects when it has disconnected. */
 async function write(output: Output, data: string | Buffer, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (data.length > 0 && !output.write(data)) await once(output, 'drain', { signal });
 }
 
-/** `AbortError`: whoever asked has left; `TimeoutError`: the limit is over. */
+/** `AbortError` if the client has disconnected, `TimeoutError` if the limit has passed. */
 function nameOf(reason: unknown): string {
   return reason instanceof Error ? reason.name : '';
 }

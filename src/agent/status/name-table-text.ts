@@ -2,7 +2,7 @@ import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 
 const namesAtOnce = 500;
 
-/** `{"table":{name:{"ips":[…]}}}`, a few hundred names at a time: a large mesh has tens of thousands. */
+/** Yields `{"table":{name:{"ips":[…]}}}` in chunks of 500 names: a large mesh has tens of thousands. */
 export function* nameTableText(names: DnsNames): Generator<string> {
   let lines: string[] = [];
   let separator = '{"table":{\n';

@@ -1,4 +1,4 @@
-/** A probe over HTTP: one GET, its redirects within the same origin, and the status code that comes of it. */
+/** An HTTP probe: one GET, with redirects within the same origin. */
 import { type Agent, type IncomingMessage, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { isIPv6, type Socket } from 'node:net';
@@ -7,13 +7,13 @@ import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import type { ApplicationProbe } from './application-probes.ts';
 
 export interface ProbeWay {
-  /** An address of this pod. */
+  /** Address of this pod. */
   readonly destination: string;
-  /** Address that connections come from, so that no rule takes them for traffic from outside; undefined: any. */
+  /** Source address that iptables rules do not redirect as inbound traffic; `undefined` for any. */
   readonly source: string | undefined;
-  /** HTTP/2, where a server of HTTPS chooses it. */
+  /** Whether to offer HTTP/2 to HTTPS servers. */
   readonly http2: boolean;
-  /** Absent: a connection for each probe. With one, those of plaintext are kept. */
+  /** Agent that keeps plaintext connections open; absent: one connection per probe. */
   readonly kept?: Agent;
 }
 
@@ -21,19 +21,19 @@ export type HttpProbe = Extract<ApplicationProbe, { kind: 'http' }>;
 type Header = readonly [name: string, value: string];
 
 const mostRedirects = 10;
-/** What comes after the headers says nothing; a server that is cut off at once may think that something is wrong. */
+/** Body bytes to read and discard: closing the connection early could cause errors in the server's log. */
 const mostBodyBytes = 64 * 1024;
 const mostHeaderBytes = 16 * 1024;
 
-/** Headers of one connection, which are not passed on. */
+/** Headers of one connection, which are not forwarded. */
 const hopByHop: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
   ...['http2-settings', 'content-length', 'expect', 'proxy-authorization', 'proxy-authenticate'],
 ]);
 
 /**
- * @param callerHeaders as they came: name, value, name, value, …
- * @returns the status to pass on. Rejects when there is none
+ * @param callerHeaders alternating names and values
+ * @returns the status to pass on; rejects without response
  */
 export async function probeHttp(
   probe: HttpProbe,
@@ -50,7 +50,7 @@ export async function probeHttp(
     if (location === undefined || status === 300 || status === 304) return 200;
     const next = URL.parse(location, `${base}${path}`);
     if (next === null) throw new Error(`redirect to an invalid URL: ${JSON.stringify(location.slice(0, 200))}`);
-    // Another port of this pod may be Envoy's, or this agent's: nobody named it.
+    // Another port of this pod may belong to Envoy or this agent, and is not configured for the probe.
     if (next.origin !== new URL(base).origin) return 200;
     path = `${next.pathname}${next.search}`;
   }
@@ -61,7 +61,7 @@ function authorityOf(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** All of the caller's, but for what the configuration says, and for the host. */
+/** The caller's headers, except `Host` and those that the configuration replaces. */
 function probeHeaders(probe: HttpProbe, callerHeaders: readonly string[], authority: string): Header[] {
   const pairs: Header[] = [];
   for (let i = 0; i + 1 < callerHeaders.length; i += 2) pairs.push([callerHeaders[i]!, callerHeaders[i + 1]!]);
@@ -109,7 +109,7 @@ function getHttp1(
       maxHeaderSize: mostHeaderBytes,
       signal,
       ...(source !== undefined && { localAddress: source }),
-      // With an agent, Node would open another connection than the one that is there.
+      // With an agent, Node would open a new connection instead of using this one.
       ...(socket === undefined ? { agent: kept ?? false } : { createConnection: () => socket }),
     });
     outgoing.on('response', (response) => {
@@ -118,7 +118,7 @@ function getHttp1(
     });
     refuseOtherProtocol(outgoing, reject);
     outgoing.on('error', (error) => {
-      // A kept connection may have been closed at the moment in which it was used.
+      // The server may have closed a reused connection at the same time: retry once on a new one.
       if (!outgoing.reusedSocket || signal.aborted) reject(error);
       else getHttp1(probe, headers, { destination, source, signal, http2: false }).then(resolve, reject);
     });
@@ -140,7 +140,7 @@ function openTls(probe: HttpProbe, { destination, source, http2 }: ProbeWay, sig
   const socket = connectTls({
     host: destination,
     port: probe.port,
-    // The certificate is that of a name; an address is asked, of this very pod.
+    // The certificate is for a host name, but the probe connects to an address of this pod.
     rejectUnauthorized: false,
     ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
     ...(source !== undefined && { localAddress: source }),

@@ -1,4 +1,4 @@
-/** Lines of the log that anybody may cause as often as they like: what is the same is said again after a while only. */
+/** Limits repeated log lines that clients can cause: an unchanged line is logged again after 10 s. */
 
 const sayAgainMs = 10_000;
 
@@ -11,7 +11,11 @@ export class SaidLines {
     this.#now = now;
   }
 
-  /** Whether it is to be said. @param about of a few known things: each is kept */
+  /**
+   * Whether to log now.
+   *
+   * @param about key of the line; its values must be few, because each is stored
+   */
   isDue(about: string, reason: string): boolean {
     const now = this.#now();
     const said = this.#said.get(about);
@@ -20,7 +24,7 @@ export class SaidLines {
     return true;
   }
 
-  /** What comes next is said, whatever it is. */
+  /** Makes the next line with this key due. */
   forget(about: string): void {
     this.#said.delete(about);
   }

@@ -1,4 +1,4 @@
-/** What the status server is given by the agent. */
+/** Dependencies of the status server. */
 
 import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -14,46 +14,47 @@ import type { MetricsTarget } from './merged-metrics.ts';
 
 export interface StatusServerEnvironment {
   readonly adminAt: AdminConnector;
-  /** Where that is which counts before any Envoy has served. */
+  /** Admin port before the first Envoy serves. */
   readonly adminPort: number;
-  /** False: there is no Envoy to ask for metrics. */
+  /** False if there is no Envoy to scrape. */
   readonly runsEnvoy: boolean;
   readonly metrics: AgentMetrics;
-  /** Where else than at its admin interface the serving Envoy can be asked. */
+  /** Listeners by which the serving Envoy can be probed without its admin interface. */
   readonly ports: ServingPorts;
-  /** The newest Envoy that has a process; undefined: none has. */
+  /** The most recently started epoch with a process, if any. */
   readonly newest: () => string | undefined;
   readonly log: Logger;
   readonly prober: ApplicationProber;
-  /** Where the application's own metrics are. */
+  /** Metrics endpoints of the application. */
   readonly applicationMetrics: readonly MetricsTarget[];
-  /** How Envoy lets connections go that come from outside: a sidecar's workload may still be finishing. */
+  /** Listeners that `/drain` drains. A sidecar drains only inbound ones, because its workload may still be finishing. */
   readonly drain: 'inboundonly' | 'all';
-  /** The control plane's names, where the workload asks here for them; undefined before the first table. */
+  /** Name table of the DNS server; `undefined` without a DNS server or before the first table. */
   readonly names?: () => DnsNames | undefined;
-  /** Of the pages that are for callers with the debugger's token, and of those for any local user. */
+  /** Access rules of the pages for local users and for callers with the debugger's token. */
   readonly access: DebuggerAccess;
-  /** Whether profiles are served. */
   readonly profiling: boolean;
-  /** Whether heap snapshots are among them. */
+  /** Whether profiles include heap snapshots. */
   readonly heapSnapshots: boolean;
-  /** Whether nobody else may ask for metrics. */
+  /** Whether only this host may read metrics. */
   readonly metricsForThisHost: boolean;
-  /** What Envoy must serve of the workload before this proxy is ready. */
+  /** Application ports that Envoy must serve before the proxy is ready. */
   readonly application: ApplicationPorts;
-  /** Why peers refuse the workload's certificate by its dates; `undefined` if they do not, or there is none. Absent: no secrets here. */
+  /**
+   * Why peers reject the workload's certificate because of its dates; otherwise `undefined`. Absent without secret server.
+   */
   readonly certificateProblem?: () => string | undefined;
-  /** Absent: the trace is not offered. */
+  /** Absent if the trace is not served. */
   readonly trace?: TraceEndpoint;
-  /** Has the agent that is installed by now started in this one's place. Absent: nobody could start it. */
+  /** Orders a start of the currently installed agent, which then replaces this one. Absent if no launcher can start it. */
   readonly orderSuccessor?: () => void;
-  /** All addresses unless said otherwise. */
+  /** Default: all addresses. */
   readonly host?: string;
   /**
-   * The port is shared with the agent that takes this one's place, or whose place this one takes. `later`: that one answers until this
-   * agent has an Envoy to ask. `first`: nobody else may have the port at the start. Absent: it is this agent's alone.
+   * How the port is shared with the agent that replaces this one, or that this one replaces. `later`: the other agent responds until this one has
+   * an Envoy. `first`: no other process may use the port at the start. Absent: not shared.
    */
   readonly shares?: 'first' | 'later';
-  /** The port is one that stays open when this agent ends. */
+  /** Set if the port stays open when this agent exits. */
   readonly kept?: KeptPorts;
 }

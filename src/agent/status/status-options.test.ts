@@ -21,7 +21,7 @@ function told(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
   return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }
 
-test('§6.6: probes are put to the pod’s first address, from one that no rule captures', () => {
+test("§6.6: sends probes to the pod's first address, from an address without iptables redirection", () => {
   expect(told({}).options).toMatchObject({ destination: '10.1.2.3', source: '127.0.0.6', http2Probes: true });
   const six = { address: 'fd00::1' };
   expect(told({}, { ...six, hasAddress: (one) => one === '::6' }).options).toMatchObject({
@@ -31,13 +31,13 @@ test('§6.6: probes are put to the pod’s first address, from one that no rule 
   expect(told({}, { ...six, hasAddress: () => false }).options.source).toBeUndefined();
 });
 
-test('§1.3: localhost instead, where it is asked for', () => {
+test('§1.3: sends probes to localhost if REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION is set', () => {
   const env = { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' };
   expect(told(env).options).toMatchObject({ destination: '127.0.0.1', source: undefined });
   expect(told(env, { localhost: '::1' }).options).toMatchObject({ destination: '::1', source: undefined });
 });
 
-test('§1.3: switches are booleans, and said so otherwise', () => {
+test('§1.3: accepts only booleans for switches, and reports other values', () => {
   expect(told({ ISTIO_ENABLE_HTTP2_PROBING: 'false' }).options.http2Probes).toBe(false);
   expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: '1' }).options.keepsProbeConnections).toBe(true);
   expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: 'yes' }).errors).toEqual([
@@ -48,7 +48,7 @@ test('§1.3: switches are booleans, and said so otherwise', () => {
   ]);
 });
 
-test('§6.6: probes that cannot be read end the start, with the variable', () => {
+test('§6.6: rejects invalid probes with the name of the variable', () => {
   expect(told({ ISTIO_KUBE_APP_PROBERS: '' }).options.probes.size).toBe(0);
   expect(told({ ISTIO_KUBE_APP_PROBERS: '{' }).errors).toMatchObject([{ path: 'ISTIO_KUBE_APP_PROBERS', got: '"{"' }]);
   expect(told({ ISTIO_KUBE_APP_PROBERS: '{"/x":{}}' }).errors).toMatchObject([
@@ -56,7 +56,7 @@ test('§6.6: probes that cannot be read end the start, with the variable', () =>
   ]);
 });
 
-test('probes without a status port are told to be nobody’s', () => {
+test('warns that probes have no effect without a status port', () => {
   const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
   expect(told(env).warnings).toEqual([]);
   expect(told(env, { statusPort: 0 }).warnings).toMatchObject([

@@ -1,4 +1,4 @@
-/** What the status port asks of the application, and how (spec/agent.md §1.3, §6.4, §6.6). */
+/** Options of the status port about the application (spec/agent.md §1.3, §6.4, §6.6). */
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -12,49 +12,49 @@ import type { MetricsTarget } from './merged-metrics.ts';
 
 export interface StatusOptions {
   readonly probes: ApplicationProbes;
-  /** An address of this pod, to which probes are put. */
+  /** Address of this pod to which probes are sent. */
   readonly destination: string;
-  /** Loopback address by which this host calls itself. */
+  /** Loopback address of this host. */
   readonly localhost: string;
-  /** Where their connections come from; undefined: from anywhere. */
+  /** Source address of probes; `undefined` for any. */
   readonly source: string | undefined;
   readonly http2Probes: boolean;
   readonly keepsProbeConnections: boolean;
   readonly applicationMetrics: readonly MetricsTarget[];
-  /** Whether profiles of the agent are served, to callers with the debugger's token. */
+  /** Whether profiles of the agent are served to callers with the debugger's token. */
   readonly profiling: boolean;
-  /** Whether heap snapshots are among them: they hold the workload's private key. */
+  /** Whether profiles include heap snapshots, which contain the workload's private key. */
   readonly heapSnapshots: boolean;
-  /** Nobody but this host may ask for metrics. */
+  /** Whether only this host may read metrics. */
   readonly metricsForThisHost: boolean;
-  /** Ports of the application: before this proxy is ready, Envoy must serve one of them; none: that is not asked. */
+  /** Ports of the application, of which Envoy must serve one before the proxy is ready; empty: not checked. */
   readonly applicationPorts: readonly number[];
 }
 
 export interface StatusSources {
   readonly role: 'sidecar' | 'router';
   readonly env: NodeJS.ProcessEnv;
-  /** `--profiling`; undefined: not said. */
+  /** `--profiling`; undefined if not set. */
   readonly profiling: string | undefined;
   /** `--heapSnapshots`, default false. */
   readonly heapSnapshots?: string | undefined;
-  /** `--applicationPorts`; undefined: not said. */
+  /** `--applicationPorts`; undefined if not set. */
   readonly applicationPorts?: string | undefined;
-  /** The pod's own one. */
+  /** Address of the pod. */
   readonly address: string;
-  /** Loopback address by which this host calls itself. */
+  /** Loopback address of this host. */
   readonly localhost: string;
   readonly statusPort: number;
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
-  /** Whether this host has that address. */
+  /** Whether this host has an address. */
   readonly hasAddress?: (address: string) => boolean;
 }
 
-/** Connections from there are passed over by the rules of istio-iptables (spec/agent.md §10.2). */
+/** Source addresses that the rules of istio-iptables do not redirect (spec/agent.md §10.2). */
 const sources = { v4: '127.0.0.6', v6: '::6' } as const;
 
-/** Mistakes go to `errors`. */
+/** Reports invalid values to `errors`. */
 export function statusOptions(given: StatusSources): StatusOptions {
   const { env, address, localhost, errors } = given;
   const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', env, errors);
@@ -74,7 +74,7 @@ export function statusOptions(given: StatusSources): StatusOptions {
   };
 }
 
-/** Commas that separate nothing are passed over. */
+/** Ignores empty items. */
 function applicationPorts(text: string | undefined, errors: OptionErrors): number[] {
   const items = (text ?? '').split(',').flatMap((item) => item.trim() || []);
   for (const item of items) {
@@ -101,7 +101,7 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
   return parsed.probes;
 }
 
-/** An empty value is a value: somebody wrote it, and not that there is nothing to scrape. */
+/** An empty value is invalid: the variable is set, but not to an object. */
 function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusSources): readonly MetricsTarget[] {
   const text = env.ISTIO_PROMETHEUS_ANNOTATIONS;
   if (role !== 'sidecar' || text === undefined) return [];
@@ -118,7 +118,7 @@ function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusS
   return [];
 }
 
-/** All of 127.0.0.0/8 is there; `::6` only where istio-iptables has put it. */
+/** All of 127.0.0.0/8 exists on any host; `::6` only if istio-iptables has added it. */
 function sourceFor(destination: string, hasAddress: (address: string) => boolean): string | undefined {
   if (!isIPv6(destination)) return sources.v4;
   return hasAddress(sources.v6) ? sources.v6 : undefined;

@@ -33,7 +33,7 @@ const ready = (event: Told): ReadinessRespond => ({
 const onReadiness = (answer: (event: Told) => EnvoyProbe | ReadinessRespond) => (event: Told) =>
   event.type === 'readiness.requested' ? answer(event) : (undefined as never);
 
-test('§6.2 /healthz/ready: readiness is what the status actor answers, without a body', async () => {
+test('§6.2: /healthz/ready returns the readiness of the status actor, without a body', async () => {
   let isReady = true;
   const { url, log } = await servingStatus({
     answer: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
@@ -44,12 +44,12 @@ test('§6.2 /healthz/ready: readiness is what the status actor answers, without 
   isReady = false;
   const last = await fetch(`${url}/healthz/ready`, { method: 'POST' });
   expect([last.status, await last.text()]).toEqual([503, '']);
-  // Success only on the change to ready, every failure with its reason.
+  // Logs only the change to ready, and each loss of readiness with its reason.
   expect(linesOf(log, 'readiness.ready')).toHaveLength(1);
   expect(linesOf([log.at(-1)!], 'readiness.lost', { reason: /no epoch serves/ })).toHaveLength(1);
 });
 
-test('§6.3: when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
+test("§6.3: probes Envoy's admin interface when ordered, and reports a refused connection", async () => {
   const { url, told } = await servingStatus({
     answer: (event) => {
       if (event.type === 'readiness.requested')
@@ -65,7 +65,7 @@ test('§6.3: when told to, Envoy’s admin interface is asked, and its silence i
   });
 });
 
-test('§6.3: an answer holds without an event, while Envoy says the same when it is asked again, and until it is outdated', async () => {
+test('§6.3: caches a positive response until it expires or is invalidated, and extends it while Envoy confirms it', async () => {
   let state = 'LIVE';
   const asked: string[] = [];
   const envoy = createHttpServer((request, response) => {
@@ -106,7 +106,7 @@ test('§6.3: an answer holds without an event, while Envoy says the same when it
   heldMs = 60_000;
   expect([await status(), await status()]).toEqual([200, 200]);
   expect(questions()).toBe(4);
-  // Its end is asked for though nobody has heard of it yet.
+  // The process has exited, but no chart has received that yet.
   child.removeAllListeners('exit');
   child.kill('SIGKILL');
   await once(child, 'exit');
@@ -114,7 +114,7 @@ test('§6.3: an answer holds without an event, while Envoy says the same when it
   expect(await status()).toBe(503);
 });
 
-test('an answer that is outdated while Envoy is asked whether it holds is put to the status actor', async () => {
+test('requests readiness again if the cached response is invalidated while Envoy is probed', async () => {
   const held: (() => void)[] = [];
   const envoy = createHttpServer((request, response) => {
     if (request.url === '/ready') held.push(() => response.end('LIVE\n'));
@@ -140,7 +140,7 @@ test('an answer that is outdated while Envoy is asked whether it holds is put to
   expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
 
-test('§6.3: the admin interface that counts is the first one’s until another is named', async () => {
+test('§6.3: uses the admin interface of the first Envoy until another one is set', async () => {
   const envoys = await Promise.all(
     ['first', 'spare'].map(async (name) => {
       const server = createHttpServer((request, response) => {
@@ -162,13 +162,13 @@ test('§6.3: the admin interface that counts is the first one’s until another 
   expect(await envoy()).toBe('spare');
   for (const epoch of [0, 1]) order({ type: 'admin.use', epoch, baseId: 1, adminPort: first, pid });
   expect(await envoy()).toBe('first');
-  // Each move is told once.
+  // Each change is logged once.
   expect(linesOf(log, 'admin.moved').map((line) => /address=127\.0\.0\.1:(\d+)/.exec(line)?.[1])).toEqual(
     [envoys[1], envoys[0]].map(String),
   );
 });
 
-test('what was asked of an Envoy that serves no more is not reported: who serves since is asked', async () => {
+test('discards the probe of an Envoy that no longer serves, and probes the serving one', async () => {
   const [former, latter] = await Promise.all(
     ['cut off', 'LIVE'].map(async (word) => {
       const server = createHttpServer((request, response) => {
@@ -202,7 +202,7 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
   expect(told.filter(({ type }) => type === 'envoy.responded')).toMatchObject([{ live: true, detail: 'LIVE' }]);
 });
 
-test('§6.3: which listeners Envoy refused is told when it begins to serve, and before its answer when they are others', async () => {
+test('§6.3: reports rejected listeners when Envoy starts to serve, and when they change', async () => {
   let refused = ['tls'];
   let at: EnvoyProbe['at'] = 'port';
   let dumps = 0;
@@ -233,14 +233,14 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
     told.flatMap((event) => (event.type === 'listeners.checked' ? [event.listeners] : []));
   const tls = { name: 'tls', why: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
-  // Its child has the admin port already, and nobody has asked before.
+  // A child has the admin port, and the listeners were not read before.
   expect(await ask()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
   at = 'admin';
   expect(await ask()).toEqual(['readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls]]);
   refused = [];
   expect(await ask()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
-  // An answer that holds is given again while Envoy refuses the same ones.
+  // The cached response is valid while Envoy rejects the same listeners.
   held = { heldMs: 1, listenersHeldMs: 60_000 };
   await ask();
   const before = dumps;
@@ -257,12 +257,12 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   await sleep(5);
   expect(await ask()).toEqual(['listeners.checked', 'readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls], [], [tls]]);
-  // Of another Envoy it is told anew.
+  // The listeners of another Envoy are reported again.
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort, pid: process.pid });
   await eventually('it is told', () => listeners().length === 4);
 });
 
-test('§6.4: metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {
+test("§6.4: returns the agent's own metrics if Envoy does not respond, and counts the failure", async () => {
   const { url } = await servingStatus({});
   await fetch(`${url}/metrics`);
   const response = await fetch(`${url}/stats/prometheus`);
@@ -274,7 +274,7 @@ test('§6.4: metrics are the agent’s own when Envoy has none to give, and the 
   expect(body).toContain('process_resident_memory_bytes');
 });
 
-test('§6.2 /quitquitquit is asked with POST', async () => {
+test('§6.2: /quitquitquit requires POST', async () => {
   const { url, told } = await servingStatus({});
   expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
   expect(told.some((event) => event.type === 'quit.requested')).toBe(false);
@@ -283,7 +283,7 @@ test('§6.2 /quitquitquit is asked with POST', async () => {
   expect(told.some((event) => event.type === 'quit.requested')).toBe(true);
 });
 
-test('§6.2 /drain is asked with POST, and done by the Envoy that serves, which lives on', async () => {
+test('§6.2: /drain requires POST, and drains the serving Envoy without ending it', async () => {
   const orders: string[] = [];
   const envoy = createHttpServer((request, response) => {
     if (request.method === 'POST') orders.push(request.url!);
@@ -308,7 +308,7 @@ test('§6.2 /drain is asked with POST, and done by the Envoy that serves, which 
   expect(told.at(-1)).toMatchObject({ reason: expect.stringContaining('500') });
 });
 
-test('§6.2: what is for this host alone is refused to others, through Envoy, by another name and from a web page: first of all', async () => {
+test('§6.2: rejects forwarded requests, foreign host names and web pages before anything else on local pages', async () => {
   const { url, told } = await servingStatus({});
   const port = Number(new URL(url).port);
   const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {
@@ -335,7 +335,7 @@ test('§6.2: what is for this host alone is refused to others, through Envoy, by
   expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
 });
 
-test('POST /upgrade/agent has a newer agent started, once for each order, and where nobody could it says so', async () => {
+test('starts a newer agent on each POST /upgrade/agent, and responds with 409 if no launcher can start it', async () => {
   const orders: string[] = [];
   const { url } = await servingStatus({ orderSuccessor: () => orders.push('a newer one') });
   expect((await fetch(`${url}/upgrade/agent`)).status).toBe(405);
@@ -352,7 +352,7 @@ test('POST /upgrade/agent has a newer agent started, once for each order, and wh
   expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('LIVE_RESTORE=true')]);
 });
 
-test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before the first table and without a DNS server there are none', async () => {
+test('§6.2: /debug/ndsz returns the names of the DNS server with derived ones, and 404 without a name table', async () => {
   const info = (ips: string[], more: Partial<NameInfo> = {}): NameInfo => ({
     ...{ ips, registry: 'Kubernetes', shortname: '', namespace: '', altHosts: [] },
     ...more,
@@ -383,7 +383,7 @@ test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before t
   expect((await fetch(`${url}/debug/ndsz`, { headers, method: 'POST' })).status).toBe(405);
 });
 
-test('§6.2 /debug/pprof, §1.2 --profiling: profiles are there unless they are switched off', async () => {
+test('§6.2: serves /debug/pprof profiles unless §1.2 --profiling disables them', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
   expect(await (await fetch(`${url}/debug/pprof/goroutine`, { headers })).text()).toMatch(/open handles/);
@@ -391,7 +391,7 @@ test('§6.2 /debug/pprof, §1.2 --profiling: profiles are there unless they are 
   expect((await fetch(`${off.url}/debug/pprof/goroutine`)).status).toBe(404);
 });
 
-test('§6.2: quitting from IPv4 loopback is allowed on a dual-stack port', async () => {
+test('§6.2: accepts /quitquitquit from IPv4 loopback on a dual-stack port', async () => {
   const { told } = await servingStatus({ host: '::' });
   const { port } = told[0] as unknown as { port: number };
   const status = await new Promise((resolve, reject) => {
@@ -403,7 +403,7 @@ test('§6.2: quitting from IPv4 loopback is allowed on a dual-stack port', async
   expect(status).toBe(200);
 });
 
-test('§6.2 /app-health/, /app-lifecycle/: unknown paths are 404, unknown probes 400 with a text, known ones are put to the application by any method', async () => {
+test('§6.2: forwards /app-health/ and /app-lifecycle/ probes of any method to the application, and rejects unknown ones with 400', async () => {
   const path = '/app-health/web/livez';
   const closed = await freePort();
   const { url } = await servingStatus({ probes: new Map([[path, { kind: 'tcp', port: closed, timeoutMs: 1_000 }]]) });
@@ -422,7 +422,7 @@ test('§6.2 /app-health/, /app-lifecycle/: unknown paths are 404, unknown probes
   expect((await fetch(`${url}${path}`)).status).toBe(500);
 });
 
-test('§6.1, §6.2: a port that is in use is told with what to do', async () => {
+test('§6.1, §6.2: reports a port in use with instructions', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void other.close());
@@ -431,7 +431,7 @@ test('§6.1, §6.2: a port that is in use is told with what to do', async () => 
   expect(told).toEqual([{ type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) }]);
 });
 
-test('§6.3: a readiness call that nobody answers is answered when the server ends', async () => {
+test('§6.3: responds to pending readiness requests when the server closes', async () => {
   const { url, told, stop } = await servingStatus({});
   const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
   while (!told.some((event) => event.type === 'readiness.requested')) await sleep(5);
@@ -439,7 +439,7 @@ test('§6.3: a readiness call that nobody answers is answered when the server en
   expect(await answer).toBe(503);
 });
 
-test('the trace is streamed to who has the token, beyond the end of the status port', async () => {
+test('streams the trace to callers with the token until after the status port is closed', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const ring = new TraceRing(10);
@@ -458,7 +458,7 @@ test('the trace is streamed to who has the token, beyond the end of the status p
   const live = (await fetch(`${url}/debug/trace`, { headers: { authorization } })).text();
   stop();
   await sleep(50);
-  // What happens while the agent goes down is what one wants to see.
+  // Events during the shutdown are part of the trace.
   ring.write({ seq: 1, t: 0, kind: 'effect', actor: 'agent', effect: 'last' });
   access.withdraw();
   await trace.end();
@@ -466,7 +466,7 @@ test('the trace is streamed to who has the token, beyond the end of the status p
   expect(readDebuggerToken(Number(new URL(url).port), { runDir: folder.path })).toBeUndefined();
 });
 
-test('at most four debuggers watch', async () => {
+test('serves the trace to at most four debuggers', async () => {
   const ring = new TraceRing(10);
   ring.write(header);
   const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
@@ -482,12 +482,12 @@ test('at most four debuggers watch', async () => {
   while ((await fetch(`${url}/debug/trace?follow=false`)).status !== 200) await sleep(10);
 });
 
-test('without the debugger there is no such path', async () => {
+test('responds with 404 for the trace if it is disabled', async () => {
   const { url } = await servingStatus({});
   expect((await fetch(`${url}/debug/trace`)).status).toBe(404);
 });
 
-test('§6.3: the log has one line for all who hear the same of readiness', async () => {
+test('§6.3: logs one line for concurrent readiness requests with the same result', async () => {
   const { url, log } = await servingStatus({
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
   });
@@ -499,7 +499,7 @@ test('§6.3: the log has one line for all who hear the same of readiness', async
   expect(linesOf(log, 'readiness.lost')).toEqual([]);
 });
 
-test('§6.3: not ready is info during a start and while the agent stops, and a warning between them', async () => {
+test('§6.3: logs not ready as info during a start and a stop, and otherwise as a warning', async () => {
   const answers = [
     { ready: false, reason: 'no epoch serves' },
     { ready: true, reason: '' },
@@ -515,7 +515,7 @@ test('§6.3: not ready is info during a start and while the agent stops, and a w
   expect(log).toHaveLength(events.length);
 });
 
-test('§6.3: many who ask at once for readiness are one question', async () => {
+test('§6.3: sends one event for concurrent readiness requests', async () => {
   const waiting: Told[] = [];
   const { url, told, order } = await servingStatus({
     answer: onReadiness((event) => void waiting.push(event) as never),
@@ -531,7 +531,7 @@ test('§6.3: many who ask at once for readiness are one question', async () => {
   expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
 });
 
-test('§6.2 /stats/prometheus, /metrics, §6.4: metrics are asked with GET; the serving Envoy’s and the application’s are in the answer, the application’s last', async () => {
+test('§6.2, §6.4: /stats/prometheus and /metrics require GET, and return the metrics of the serving Envoy, then of the application', async () => {
   const bodies = ['envoy_up 1\n', 'application_up 1\n'];
   const [envoy, application] = await Promise.all(
     bodies.map(async (body) => {
@@ -551,7 +551,7 @@ test('§6.2 /stats/prometheus, /metrics, §6.4: metrics are asked with GET; the 
   expect(text).toMatch(/^# HELP .*\nistio_agent_scrapes_total 1\n.*\nenvoy_up 1\napplication_up 1\n$/s);
 });
 
-test('what is no request is answered or cut off, and the port goes on', async () => {
+test('responds to malformed requests with an error and continues to serve', async () => {
   const { url } = await servingStatus({ answer: onReadiness(ready) });
   for (const target of ['//', 'http://a:99999999/', '*', '/%', 'x']) {
     const said = await new Promise<string>((resolve) => {
@@ -570,7 +570,7 @@ test('what is no request is answered or cut off, and the port goes on', async ()
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(200);
 });
 
-test('§6.3: before an Envoy has served it says whether one is on its way', async () => {
+test('§6.3: reports whether an Envoy is starting before the first one serves', async () => {
   let newest: string | undefined;
   const { url, log } = await servingStatus({
     newest: () => newest,
@@ -584,7 +584,7 @@ test('§6.3: before an Envoy has served it says whether one is on its way', asyn
   expect(linesOf(log, 'readiness.pending', { reason: initializing })).toHaveLength(1);
 });
 
-test('§6.2: METRICS_LOCALHOST_ACCESS_ONLY keeps metrics from other hosts, and readiness from nobody', async () => {
+test('§6.2: serves metrics only to this host with METRICS_LOCALHOST_ACCESS_ONLY, and readiness to all', async () => {
   const outside = Object.values(networkInterfaces()).flatMap((all) => all?.filter(({ internal }) => !internal) ?? []);
   const address = outside.find(({ family }) => family === 'IPv4')?.address ?? '127.0.0.1';
   const { url } = await servingStatus({ metricsForThisHost: true, host: '0.0.0.0', answer: onReadiness(ready) });
@@ -597,7 +597,7 @@ test('§6.2: METRICS_LOCALHOST_ACCESS_ONLY keeps metrics from other hosts, and r
   expect((await fetch(`http://${address}:${port}/healthz/ready`)).status).toBe(200);
 });
 
-/** What Envoy says of its listeners, by path. */
+/** An admin interface with these responses by path. */
 async function adminThat(says: (path: string) => unknown): Promise<number> {
   const server = createHttpServer((request, response) => {
     const answer = says(request.url ?? '');
@@ -610,17 +610,17 @@ async function adminThat(says: (path: string) => unknown): Promise<number> {
 }
 
 test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]>([
-  ['nothing', {}, {}, false],
-  ['no JSON', 'x', 'x', false],
-  ['a list of nothing', { listener_statuses: [null, 1, {}] }, { configs: [null, {}] }, false],
+  ['no listeners', {}, {}, false],
+  ['invalid JSON', 'x', 'x', false],
+  ['invalid list items', { listener_statuses: [null, 1, {}] }, { configs: [null, {}] }, false],
   [
-    'a listener at the address',
+    "a listener at the pod's address",
     { listener_statuses: [{ local_address: { socket_address: { address: '10.0.0.1', port_value: 80 } } }] },
     {},
     true,
   ],
   [
-    'one elsewhere, for what the workload sends',
+    'an outbound listener',
     { listener_statuses: [{ local_address: { socket_address: { address: '0.0.0.0', port_value: 80 } } }] },
     {},
     false,
@@ -635,7 +635,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     },
     true,
   ],
-])('§6.3 --applicationPorts: %s', async (_, listeners, inbound, isReady) => {
+])('§6.3 --applicationPorts: is ready only if Envoy serves a port, with %s', async (_, listeners, inbound, isReady) => {
   const adminPort = await adminThat((path) => {
     if (path.startsWith('/ready')) return 'LIVE';
     if (path.startsWith('/listeners')) return listeners;
@@ -658,7 +658,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
   expect(told.find(({ type }) => type === 'envoy.responded')).toMatchObject({ by: 'admin', live: true, unserved });
 });
 
-test('§1.3 DISABLE_ENVOY: metrics are the agent’s and the application’s, and no Envoy is missed', async () => {
+test('§1.3 DISABLE_ENVOY: serves the metrics of agent and application, and counts no failure of Envoy', async () => {
   const { url } = await servingStatus({ runsEnvoy: false });
   const text = await (await fetch(`${url}/metrics`)).text();
   expect(text).toContain('istio_agent_scrapes_total 1');

@@ -1,4 +1,4 @@
-/** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
+/** The HTTP actor of the status chart (spec/agent.md §6.1–6.3): the status port of the agent. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -30,7 +30,7 @@ import { nameTableText } from './name-table-text.ts';
 import { SaidLines } from './said-lines.ts';
 import type { StatusServerEnvironment } from './status-environment.ts';
 
-/** What was answered holds until then, and for as long again each time that Envoy says the same. */
+/** A cached positive response, valid until these times. They are extended each time that Envoy confirms it. */
 interface Held extends Pick<ReadinessRespond, 'heldMs' | 'listenersHeldMs'> {
   until: number;
   listenersUntil: number;
@@ -59,32 +59,32 @@ export function statusServer(environment: StatusServerEnvironment) {
   });
 }
 
-/** How long readiness may take after a start before its lack is a warning: kubelets of Istio's charts give up after as long. */
+/** Readiness may take this long after a start before its absence is a warning: the time that Istio's charts configure for kubelets. */
 const usualStartMs = 30_000;
 
 class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
   readonly #report: (event: StatusHttpReport) => void;
   readonly #server: Server;
-  /** Connections that end with this server; those of debuggers last as long as the program. */
+  /** Connections that this server closes. Connections of debuggers are not included. */
   readonly #sockets = new Set<Socket>();
-  /** The port that is opened when there is an Envoy to ask. */
+  /** Port to open when there is an Envoy to probe. */
   #later: number | undefined;
-  /** Readiness calls that wait for the status actor's word: who asks meanwhile waits for the same one. */
+  /** Readiness requests that wait for the status actor; requests that arrive in between share its response. */
   #waiting: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
-  /** The answer "ready", as the status actor gave it, until it says otherwise; from `until` on Envoy is asked whether it still holds. */
+  /** The cached response "ready" of the status actor. After `until`, Envoy is probed again. */
   #held: Held | undefined;
   readonly #merged: MergedMetrics;
   readonly #profiler: Profiler;
-  /** The admin interface of the serving epoch. */
+  /** Admin interface of the serving epoch. */
   #admin: AdminClient;
   #serving: ServingProcess | undefined;
-  /** The listeners that were told of last, as text; undefined before the first that the serving epoch has said. */
+  /** JSON of the last reported listeners; `undefined` before the serving epoch first listed them. */
   #listenersTold: string | undefined;
-  /** Over when the listeners that the serving epoch refused are told, or it does not say. */
+  /** Resolves when the rejected listeners of the serving epoch were reported, or it did not respond. */
   #firstLook: Promise<unknown> = Promise.resolve();
   #requests = 0;
-  /** Undefined before the first answer. */
+  /** `undefined` before the first response. */
   #wasReady: boolean | undefined;
   #hasBeenReady = false;
   readonly #openedAt = performance.now();
@@ -113,7 +113,7 @@ class StatusEndpoint {
     });
   }
 
-  /** Opens a port that is shared. Whether a stranger has it is tried before: opening it shared would not tell. */
+  /** Opens a shared port. First tries to open it exclusively, because opening it shared succeeds even if another process has it. */
   open(port: number): void {
     const { shares, host, kept } = this.#environment;
     if (shares === 'later') {
@@ -147,7 +147,7 @@ class StatusEndpoint {
     this.#answerWaiting(503);
     this.#environment.kept?.forget('status');
     this.#server.close();
-    // Kept-alive connections of probes would hold the process; answers on their way are small and written already.
+    // Idle connections of probes would keep the process alive. Pending responses are small and already written.
     setImmediate(() => {
       for (const socket of this.#sockets) socket.destroy();
     });
@@ -178,13 +178,13 @@ class StatusEndpoint {
     for (const response of responses) send(response, status, '');
   }
 
-  /** Before one has served: the chart is told of an Envoy when it serves. */
+  /** Before an Envoy serves, the chart has no information about it. */
   #underWay(): string {
     const newest = this.#environment.newest();
     return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
   }
 
-  /** A start that takes its usual time and an agent that stops are no faults: readiness is asked for in both. */
+  /** During a usual start and a stop, not being ready is no warning. */
   #sayNotReady(reason: string): void {
     if (this.#wasReady !== false) this.#said.forget('readiness');
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < usualStartMs;
@@ -205,7 +205,7 @@ class StatusEndpoint {
     if (this.#admin.address !== address) log.info('admin.moved', { address: this.#admin.address, baseId });
     this.#serving = new ServingProcess(pid);
     this.#listenersTold = undefined;
-    // Nobody may ask before its child has the admin port.
+    // Read them before a child takes over the admin port.
     this.#firstLook = this.#lookAtListeners();
   }
 
@@ -219,7 +219,7 @@ class StatusEndpoint {
     this.#report({ type: 'listeners.checked', listeners });
   }
 
-  /** A sidecar goes on taking what its workload sends: the workload is what may still be finishing. */
+  /** Drains only inbound listeners of a sidecar, because its workload may still send requests. */
   async drainEnvoy(): Promise<void> {
     const { drain, log } = this.#environment;
     const reason = await this.#admin
@@ -238,7 +238,7 @@ class StatusEndpoint {
     if (this.#serving === asked) this.#report({ type: 'envoy.responded', request, ...word, unserved });
   }
 
-  /** Undefined: another one serves by now. */
+  /** `undefined` if another Envoy serves since then. */
   async #envoysWord(at: EnvoyProbe['at'], looks = true): Promise<EnvoysWord | undefined> {
     const asked = this.#serving;
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, asked, this.#environment.ports);
@@ -270,7 +270,7 @@ class StatusEndpoint {
         this.#ordered(request, response, { type: 'drain.requested' }, 'any local user');
         return;
       case '/upgrade':
-        // What comes of it is told in the log and the metrics: a check and a restart take seconds.
+        // The result is in the log and the metrics, because a check and a restart take seconds.
         this.#ordered(request, response, { type: 'upgrade.requested' }, 'token');
         return;
       case '/upgrade/agent':
@@ -287,7 +287,7 @@ class StatusEndpoint {
     }
   }
 
-  /** A probe asks each second: an answer that still holds costs no event, and Envoy a question now and then. */
+  /** A probe arrives each second: a valid cached response needs no event, and probes Envoy only occasionally. */
   #readiness(response: ServerResponse): void {
     const held = this.#held;
     if (this.#waiting !== undefined) this.#waiting.responses.push(response);
@@ -301,7 +301,7 @@ class StatusEndpoint {
     }
   }
 
-  /** What is found to have changed is for the status actor to say. */
+  /** Probes Envoy to extend the cached response. If anything changed, the status actor decides. */
   async #confirm(held: Held, request: number): Promise<void> {
     const before = this.#listenersTold;
     const looks = performance.now() >= held.listenersUntil;
@@ -317,7 +317,7 @@ class StatusEndpoint {
     }
   }
 
-  /** What was rewritten to this port (§6.6), and profiles. */
+  /** Serves application probes (§6.6) and profiles. */
   async #others(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { prober, profiling } = this.#environment;
     if (profiling && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
@@ -331,7 +331,7 @@ class StatusEndpoint {
   }
 
   async #metrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Both ends must be loopback: what came from outside is passed on to the host's own address. Envoy's secure listener comes by loopback.
+    // Both ends must be loopback: traffic from outside is forwarded to the host's own address. Envoy's secure metrics listener connects by loopback.
     const { localAddress, remoteAddress } = request.socket;
     const isOfThisHost = isLoopback(localAddress) && isLoopback(remoteAddress);
     if (this.#environment.metricsForThisHost && !isOfThisHost) {
@@ -361,7 +361,7 @@ class StatusEndpoint {
     }
   }
 
-  /** Passes an order on to the chart. No order names a file: the agent's own flags say what is run. */
+  /** Sends an order to the chart. No request names a file: only flags select what the agent runs. */
   #ordered(
     request: IncomingMessage,
     response: ServerResponse,
@@ -373,7 +373,7 @@ class StatusEndpoint {
     this.#report(event);
   }
 
-  /** The launcher decides, as after a SIGUSR2: what comes of it is told in the log. */
+  /** Orders an upgrade of the agent from the launcher, as SIGUSR2 does. The result is in the log. */
   #replaced(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['POST'] })) return;
     const { orderSuccessor, log } = this.#environment;
@@ -382,11 +382,11 @@ class StatusEndpoint {
       return;
     }
     log.info('replacement.ordered');
-    // Before this one may have ended.
+    // Respond before this agent may exit.
     response.end('OK', orderSuccessor);
   }
 
-  /** The control plane's names with all that is derived of them: what the DNS server answers. */
+  /** Serves the names of the DNS server, including derived ones. */
   #names(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['GET', 'HEAD'] })) return;
     const names = this.#environment.names?.();
@@ -403,7 +403,7 @@ class StatusEndpoint {
     else response.writeHead(answer.status, headersOf(answer)).end(answer.body);
   }
 
-  /** Envoy passes on requests from outside, a browser those of any page, and any user of this host can connect to loopback. */
+  /** Rejects requests that arrived through Envoy or from web pages, and unauthorized local users. */
   #isRefused(request: IncomingMessage, response: ServerResponse, rule: AccessRule): boolean {
     const { method = 'GET', headers, socket } = request;
     const refusal = this.#environment.access.refusalOf({ method, headers, peer: socket }, rule);

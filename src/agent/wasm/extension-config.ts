@@ -1,11 +1,8 @@
-/**
- * Extension configurations (ECDS) on the wire, as far as the agent reads and changes them: where the code of a Wasm plugin is. Fields that the
- * agent does not know stay as they are.
- */
+/** Reads and changes extension configurations (ECDS) on the wire: only the location of a Wasm plugin's code. Keeps all other fields unchanged. */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { fieldIn, textIn } from '../../runtime/grpc/message-fields.ts';
 
-/** Cluster of an `http_uri` that the agent fetches; Istio's control plane writes the same. */
+/** Cluster that marks an `http_uri` for the agent, as Istio's control plane writes it. */
 export const agentCluster = '_';
 
 const httpWasm = 'type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm';
@@ -13,22 +10,21 @@ const networkWasm = 'type.googleapis.com/envoy.extensions.filters.network.wasm.v
 const httpRbac = 'type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC';
 const networkRbac = 'type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC';
 
-/** What the agent fetches for an extension. */
+/** Code that the agent fetches for an extension. */
 export interface RemoteCode {
-  /** Name of the extension. */
   readonly extension: string;
   readonly url: string;
-  /** Empty: any module. */
+  /** Empty for any module. */
   readonly sha256: string;
   readonly failsOpen: boolean;
   readonly pullPolicy: 'IfNotPresent' | 'Always' | undefined;
-  /** Version of the plugin; empty if the control plane does not name it. */
+  /** Version of the plugin; empty if unknown. */
   readonly resourceVersion: string;
-  /** Docker configuration with credentials; empty: the control plane could not send it; `undefined`: none is needed. */
+  /** Docker configuration with credentials; empty if the control plane could not send it; `undefined` if not needed. */
   readonly pullSecret: string | undefined;
 }
 
-/** VM variables of the control plane (also of Istio) that specify how the agent fetches modules. Envoy does not receive them. */
+/** VM variables of the control plane (also of Istio) that control how the agent fetches modules. Removed before Envoy receives the extension. */
 export const pullVariables = {
   secret: 'ISTIO_META_WASM_IMAGE_PULL_SECRET',
   policy: 'ISTIO_META_WASM_IMAGE_PULL_POLICY',
@@ -36,7 +32,7 @@ export const pullVariables = {
 } as const;
 const pullVariableNames: ReadonlySet<string> = new Set(Object.values(pullVariables));
 
-// Fields of Any, TypedExtensionConfig, Wasm, PluginConfig and VmConfig, from the outside to the inside.
+// Field numbers in Any, TypedExtensionConfig, Wasm, PluginConfig and VmConfig, from outer to inner.
 const anyValue = 2;
 const typedConfig = 2;
 const pathOfPlugin = [anyValue, typedConfig, anyValue, 1];
@@ -48,7 +44,7 @@ const failOpenField = 5;
 
 /**
  * @param extension an Any with a TypedExtensionConfig
- * @returns `undefined` for an extension whose code Envoy gets by itself
+ * @returns `undefined` if Envoy fetches the code itself
  * @throws Error if the bytes are not a message
  */
 export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
@@ -67,7 +63,7 @@ export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
   return {
     extension: textIn(config, 1) ?? '',
     url: textIn(uri, 1) ?? '',
-    // Istio's control plane writes `nil` for none.
+    // Istio's control plane writes `nil` if it is not set.
     sha256: sha256 === 'nil' ? '' : sha256,
     failsOpen: isTrue(plugin, failOpenField),
     pullPolicy: policy === 'IfNotPresent' || policy === 'Always' ? policy : undefined,
@@ -76,7 +72,7 @@ export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
   };
 }
 
-/** Of the variables for the agent. */
+/** Only the variables for the agent. */
 function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const { field, content } of variables === undefined ? [] : wireFieldsOf(variables)) {
@@ -102,7 +98,7 @@ function withoutPullVariables(variables: Uint8Array): Uint8Array {
   return Buffer.concat(wireFieldsOf(variables).flatMap((one) => (isForAgent(one) ? [] : [one.raw])));
 }
 
-/** The extension with a filter that permits everything, or nothing. */
+/** The extension, replaced by a filter that permits everything or nothing. */
 export function withoutCode(extension: Uint8Array, permits: 'everything' | 'nothing'): Uint8Array {
   // Rules without a policy permit nothing.
   const rules = permits === 'nothing' ? part(1, Buffer.alloc(0)) : Buffer.alloc(0);
@@ -116,20 +112,24 @@ export function withoutCode(extension: Uint8Array, permits: 'everything' | 'noth
   );
 }
 
-/** A length-delimited field. */
+/** Encodes a length-delimited field. */
 export function part(field: number, bytes: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
 }
 
 export interface WireField {
   readonly field: number;
-  /** With tag and length. */
+  /** Including tag and length. */
   readonly raw: Uint8Array;
   /** Content of a length-delimited field. */
   readonly content: Uint8Array | undefined;
 }
 
-/** All fields of a message in their order. @throws Error if the bytes are not a message */
+/**
+ * All fields of a message, in order.
+ *
+ * @throws Error if the bytes are not a message
+ */
 export function wireFieldsOf(message: Uint8Array): WireField[] {
   const reader = new BinaryReader(message);
   const fields: WireField[] = [];

@@ -56,7 +56,7 @@ function extension(name: string, options: PluginOptions = {}) {
 
 type Packed = ReturnType<typeof extension>;
 
-/** Responses of one protocol, what they require, and what Envoy receives. */
+/** Handles responses of one protocol; records required modules and forwarded responses. */
 function stream(protocol: 'sotw' | 'delta', received = new Set(['shop.a', 'shop.b'])) {
   const required: RemoteCode[] = [];
   const released: number[] = [];
@@ -117,7 +117,7 @@ function codeOf(packed: Packed | undefined) {
 const file = { case: 'local', value: { specifier: { case: 'filename', value: '/modules/a.wasm' } } };
 
 test.each(['sotw', 'delta'] as const)(
-  'a response waits for its module and has the path of its file (%s)',
+  'delays a response until its module is fetched, and inserts the path of the file (%s)',
   (protocol) => {
     const { responses, required, forwarded, take } = stream(protocol);
     take('n1', [extension('shop.a', { sha256: 'abc' })]);
@@ -131,7 +131,7 @@ test.each(['sotw', 'delta'] as const)(
     responses.settle(1, { file: '/modules/a.wasm' });
     expect(forwarded).toMatchObject([{ nonce: 'n1', names: ['shop.a'], version: '1' }]);
     expect(codeOf(forwarded[0]!.extensions[0])).toMatchObject(file);
-    // Everything else is as it was sent.
+    // Other fields are unchanged.
     expect(wasmOf(forwarded[0]!.extensions[0])).toMatchObject({
       ...{ name: 'shop.a', rootId: 'root' },
       vm: { value: { vmId: 'a', runtime: 'envoy.wasm.runtime.v8', environmentVariables: { keyValues: { A: 'b' } } } },
@@ -140,14 +140,14 @@ test.each(['sotw', 'delta'] as const)(
   },
 );
 
-test('code that Envoy fetches from a cluster is forwarded unchanged and at once', () => {
+test('forwards code that Envoy fetches from a cluster unchanged and immediately', () => {
   const { required, forwarded, take } = stream('sotw');
   take('n1', [extension('shop.a', { cluster: 'outbound|80||modules.test' })]);
   expect(required).toEqual([]);
   expect(codeOf(forwarded[0]!.extensions[0])).toMatchObject({ case: 'remote' });
 });
 
-test('responses keep their order', () => {
+test('keeps the order of responses', () => {
   const { responses, forwarded, take } = stream('delta');
   take('n1', [extension('shop.a')]);
   take('n2', [], ['shop.b']);
@@ -157,7 +157,7 @@ test('responses keep their order', () => {
 });
 
 test.each(['sotw', 'delta'] as const)(
-  'a module that was not fetched is left out, and the acknowledgement becomes a rejection, once (%s)',
+  'omits a module that was not fetched, and changes the acknowledgement to a rejection once (%s)',
   (protocol) => {
     const { responses, forwarded, take } = stream(protocol);
     take('n1', [extension('shop.a'), extension('shop.b', { url: 'http://user:secret@modules.test/b' })]);
@@ -169,7 +169,7 @@ test.each(['sotw', 'delta'] as const)(
       'extension shop.b: failed to fetch Wasm module http://modules.test/b: status must be 200, got 404',
     );
     expect(responses.refusalOf('n1')).toBeUndefined();
-    // It is fetched later.
+    // The module is fetched later.
     responses.settle(2, { file: '/modules/a.wasm' });
     expect(forwarded[1]).toMatchObject({ nonce: 'n1', names: ['shop.b'] });
     expect(codeOf(forwarded[1]!.extensions[0])).toMatchObject(file);
@@ -179,7 +179,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['HTTP', false],
   ['NETWORK', true],
-] as const)('a plugin that fails open is replaced by a filter that permits everything (%s)', (_, network) => {
+] as const)('replaces a plugin that fails open with a filter that permits everything (%s)', (_, network) => {
   const { responses, forwarded, take } = stream('sotw');
   take('n1', [extension('shop.a', { failOpen: true, network })]);
   responses.settle(1, { reason: 'no' });
@@ -196,7 +196,7 @@ test.each([
   ['HTTP', false],
   ['NETWORK', true],
 ] as const)(
-  'a plugin that fails closed is replaced by a filter that permits nothing if Envoy has no previous one (%s)',
+  'replaces a plugin that fails closed with a filter that permits nothing if Envoy has no previous one (%s)',
   (_, network) => {
     const received = new Set<string>();
     const { responses, forwarded, take } = stream('delta', received);
@@ -211,7 +211,7 @@ test.each([
     };
     failing('n1', 1, ['shop.a']);
     expect(rules()).toMatchObject({ action: 0, policies: {} });
-    // Neither the one that permits everything nor the one that permits nothing is a previous version of the plugin.
+    // Neither replacement filter is a previous version of the plugin.
     failing('n2', 2, ['shop.a'], true);
     expect(rules()).toBeUndefined();
     failing('n3', 3, ['shop.a']);
@@ -232,7 +232,7 @@ test.each([
   },
 );
 
-test('a newer response with the same name, or that removes it, ends the fetch for the older response', () => {
+test('ends the fetch for a response when a newer one has the same name or removes it', () => {
   const { responses, released, forwarded, take } = stream('delta');
   take('n1', [extension('shop.a'), extension('shop.b')]);
   responses.settle(1, { reason: 'no' });
@@ -245,7 +245,7 @@ test('a newer response with the same name, or that removes it, ends the fetch fo
   expect(forwarded[1]).toMatchObject({ nonce: 'n2', names: ['shop.a'] });
 });
 
-test('the limits of waiting responses and of modules hold', () => {
+test('limits waiting responses and modules', () => {
   const { required, take } = stream('sotw');
   take(
     'n1',
@@ -256,7 +256,7 @@ test('the limits of waiting responses and of modules hold', () => {
   expect(() => take('n17', [])).toThrow('more than 16 responses wait');
 });
 
-test.each([false, true])('variables for the agent are read, and are not forwarded to Envoy (NETWORK %s)', (network) => {
+test.each([false, true])('reads the variables for the agent, and removes them for Envoy (NETWORK %s)', (network) => {
   const { responses, required, forwarded, take } = stream('delta');
   const variables = {
     ISTIO_META_WASM_IMAGE_PULL_SECRET: '{"auths":{}}',
@@ -273,7 +273,7 @@ test.each([false, true])('variables for the agent are read, and are not forwarde
   expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
 });
 
-test('a response is accepted when the last of its missing modules was fetched, and not before', () => {
+test('accepts a response only after the last of its missing modules was fetched', () => {
   const { responses, forwarded, take } = stream('sotw');
   take('n1', [extension('shop.a'), extension('shop.b')]);
   responses.settle(1, { reason: 'a is missing' });
@@ -281,7 +281,7 @@ test('a response is accepted when the last of its missing modules was fetched, a
   expect(responses.refusalOf('n1')).toMatch(/a is missing; .*b is missing/);
   responses.settle(1, { file: '/modules/a.wasm' });
   expect(responses.refusalOf('n1')).toMatch(/^extension shop.b: .*b is missing$/);
-  // Before Envoy has acknowledged anything of it.
+  // Before Envoy has acknowledged any of it.
   responses.settle(2, { file: '/modules/b.wasm' });
   expect(forwarded.map(({ names }) => names)).toEqual([[], ['shop.a'], ['shop.b']]);
   expect(responses.refusalOf('n1')).toBeUndefined();

@@ -1,10 +1,13 @@
 /**
- * Responses with extension configurations (ECDS) whose code the agent fetches. A response waits until each of its modules is in a file or
- * could not be fetched; responses keep their order, and other types do not wait. An extension without its module is left out of the
- * response, so that Envoy keeps the previous one. If Envoy has no previous one, the extension is replaced by a filter that permits nothing:
- * Envoy would wait for the extension, and would serve without it until then. With `fail_open` it is replaced by a filter that permits everything. Envoy's acknowledgement
- * of such a response becomes a rejection that names the extension and its URL. The module that is fetched later follows in a response with
- * the same nonce, whose acknowledgement is forwarded as it is when no module of the response is missing any more.
+ * Handles responses with extension configurations (ECDS) whose code the agent fetches. A response waits until each of its modules is in a file or has
+ * failed. Responses keep their order, and other types do not wait.
+ *
+ * An extension without its module is omitted from the response, so that Envoy keeps the previous version. If Envoy has none, a filter that permits
+ * nothing replaces the extension, because Envoy would serve without the extension while it waits for it. With `fail_open`, the filter permits
+ * everything. Envoy's acknowledgement of such a response becomes a rejection that names the extension and its URL.
+ *
+ * A module that is fetched later follows in a response with the same nonce, whose acknowledgement is forwarded when no module of the response is
+ * missing any more.
  */
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, textOf } from '../../runtime/grpc/message-fields.ts';
@@ -22,32 +25,31 @@ import { shownUrl } from './module-url.ts';
 import type { WasmCounts } from './wasm-counts.ts';
 
 export interface ExtensionFetches {
-  /** @returns the number of the fetch, by which {@link ExtensionResponses.settle} is called later */
+  /** @returns number of the fetch, for {@link ExtensionResponses.settle} */
   require(code: RemoteCode): number;
   release(id: number): void;
-  /** Names of the extensions that Envoy has with their code; changed with each response and request. */
+  /** Names of the extensions that Envoy has with their code. Updated with each response and request. */
   readonly received: Set<string>;
   readonly counts?: Pick<WasmCounts, 'converted' | 'responseConverted'>;
 }
 
-/** Names in a request of Envoy. */
 export interface ExtensionNames {
-  /** All that it requests; `undefined` in the delta protocol. */
+  /** All requested names; `undefined` in the delta protocol. */
   readonly names?: ReadonlySet<string> | undefined;
-  /** Those that it does not request any more. */
+  /** Names that are not requested any more. */
   readonly removed: readonly string[];
 }
 
-/** Responses that wait for modules; a control plane waits for the acknowledgement of each. */
+/** Limit of responses that wait for modules; the control plane waits for the acknowledgement of each. */
 const maxWaitingResponses = 16;
-/** Modules of one stream that are not fetched yet, including those that could not be. */
+/** Limit of pending and failed modules per stream. */
 const maxModules = 256;
 const resourcesField = 2;
 const nonceField = 5;
 const removedField = 6;
 
 interface Extension {
-  /** Content of the response's field: an Any, in the delta protocol a Resource. */
+  /** An Any, or a Resource in the delta protocol. */
   content: Uint8Array;
   readonly code: RemoteCode | undefined;
   failure: string | undefined;
@@ -57,10 +59,10 @@ interface Response {
   readonly nonce: string;
   readonly otherFields: readonly WireField[];
   readonly extensions: readonly Extension[];
-  /** Modules that are neither in a file nor failed. */
+  /** Number of modules that are neither in a file nor failed. */
   pending: number;
   isForwarded: boolean;
-  /** By the clock of `performance.now`. */
+  /** By `performance.now`. */
   readonly takenAt: number;
 }
 
@@ -70,7 +72,7 @@ export class ExtensionResponses {
   readonly #forward: (message: Uint8Array, nonce: string) => void;
   readonly #queue: Response[] = [];
   readonly #modules = new Map<number, { readonly response: Response; readonly extension: Extension }>();
-  /** Of forwarded responses that Envoy has not acknowledged, in their order: why each acknowledgement must be a rejection; empty: it need not. */
+  /** Forwarded responses that Envoy has not acknowledged, in order. `reason`: why the acknowledgement must become a rejection; otherwise empty. */
   #forwarded: readonly { readonly nonce: string; readonly reason: string }[] = [];
 
   constructor(
@@ -119,7 +121,7 @@ export class ExtensionResponses {
     this.#flush();
   }
 
-  /** Why Envoy's acknowledgement of a response must be a rejection; once for each response. */
+  /** Why Envoy's acknowledgement of a response must become a rejection; returned once per response. */
   refusalOf(nonce: string): string | undefined {
     const index = this.#forwarded.findIndex((one) => one.nonce === nonce);
     if (index < 0) return undefined;
@@ -128,7 +130,7 @@ export class ExtensionResponses {
     return reason === '' ? undefined : reason;
   }
 
-  /** What Envoy receives of an extension; empty if it keeps the previous one. */
+  /** What Envoy receives for an extension; empty if it keeps the previous version. */
   #contentOf({ content, code, failure }: Extension): Uint8Array[] {
     const { received } = this.#fetches;
     if (failure === undefined) {
@@ -140,7 +142,7 @@ export class ExtensionResponses {
     return [this.#changed(content, (any) => withoutCode(any, code.failsOpen ? 'everything' : 'nothing'))];
   }
 
-  /** Envoy has requested other extensions. What it has not requested any more it does not keep. */
+  /** Records requested extensions. Envoy does not keep extensions that it does not request any more. */
   requested({ names, removed }: ExtensionNames): void {
     const { received } = this.#fetches;
     for (const name of removed) received.delete(name);
@@ -153,7 +155,7 @@ export class ExtensionResponses {
       .filter(({ failure }) => failure !== undefined)
       .map(refusalText)
       .join('; ');
-    // The acknowledgement of an earlier response may be missing for ever: Envoy acknowledges the last one that it has received.
+    // Envoy acknowledges only the last response, so acknowledgements of earlier ones may never arrive.
     this.#forwarded = [...this.#forwarded, { nonce, reason }].slice(-maxModules);
     this.#forward(bytesOf(response, contents), nonce);
   }
@@ -184,7 +186,7 @@ export class ExtensionResponses {
     response.pending++;
   }
 
-  /** Stops the fetches for extensions that a newer response has, or removes. */
+  /** Ends the fetches for extensions that a newer response contains or removes. */
   #releaseReplaced(newer: Response): void {
     const removed = newer.otherFields.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
     const names = new Set([
@@ -223,7 +225,7 @@ function refusalText({ code, failure }: Extension): string {
   return `extension ${code!.extension}: failed to fetch Wasm module ${shownUrl(code!.url)}: ${failure}`;
 }
 
-/** Fields may come in any order, but the first resource shows the type of a long response. */
+/** Resources can be in any order, but the first one must show the type of a long response. */
 function bytesOf({ otherFields }: Response, contents: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([
     ...contents.map((content) => part(resourcesField, content)),

@@ -19,7 +19,7 @@ async function* inPieces(module: Buffer): AsyncGenerator<Uint8Array> {
   for (const byte of module) yield Buffer.from([byte]);
 }
 
-test('a module that arrives in pieces is stored under its checksum, and another cache of the folder finds it', async () => {
+test('stores a module that arrives in chunks under its checksum, and another cache of the folder finds it', async () => {
   const module = moduleOf('code');
   const key = { url, sha256: sha256Of(module) };
   const cache = new ModuleCache(join(folder, 'wasm'));
@@ -30,7 +30,7 @@ test('a module that arrives in pieces is stored under its checksum, and another 
   expect(await new ModuleCache(join(folder, 'wasm')).lookup({ ...key, url: 'http://other.test/' })).toBe(file);
 });
 
-test('without a checksum a module is found by its URL', async () => {
+test('finds a module without a checksum by its URL', async () => {
   const cache = new ModuleCache(folder);
   const file = await cache.store({ url, sha256: '' }, inPieces(moduleOf('code')));
   expect(await cache.lookup({ url, sha256: '' })).toBe(file);
@@ -38,11 +38,11 @@ test('without a checksum a module is found by its URL', async () => {
 });
 
 test.each([
-  ['another checksum', moduleOf('code'), 'a'.repeat(64), /^SHA-256 must be a{64}, got [0-9a-f]{64}$/],
-  ['no Wasm module', Buffer.from('<html>'), '', 'not a Wasm module: must begin with 0061736d, got "3c68746d"'],
+  ['a module with another checksum', moduleOf('code'), 'a'.repeat(64), /^SHA-256 must be a{64}, got [0-9a-f]{64}$/],
+  ['a file that is not Wasm', Buffer.from('<html>'), '', 'not a Wasm module: must begin with 0061736d, got "3c68746d"'],
   ['an empty body', Buffer.alloc(0), '', 'not a Wasm module'],
   ['a module over the limit', moduleOf('x'.repeat(100)), '', 'module is larger than the limit of 64 bytes'],
-])('%s is rejected, and leaves no file and the previous module', async (_, module, sha256, message) => {
+])('rejects %s, and keeps the previous module and no other file', async (_, module, sha256, message) => {
   const cache = new ModuleCache(folder, { maxModuleBytes: 64 });
   const previous = await cache.store({ url, sha256: '' }, inPieces(moduleOf('previous')));
   await expect(cache.store({ url, sha256 }, inPieces(module))).rejects.toThrow(message);
@@ -50,7 +50,7 @@ test.each([
   expect(readFileSync(previous)).toEqual(moduleOf('previous'));
 });
 
-test('a damaged file is removed and not used', async () => {
+test('removes a damaged file', async () => {
   const module = moduleOf('code');
   const key = { url, sha256: sha256Of(module) };
   const file = join(folder, `${key.sha256}.wasm`);
@@ -59,7 +59,7 @@ test('a damaged file is removed and not used', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-test('unused modules are removed by age, then the least recently used by size, and never one in use', async () => {
+test('removes unused modules by age, then the least recently used by size, and never one in use', async () => {
   let now = Date.now();
   const cache = new ModuleCache(folder, { maxCacheBytes: 250, maxUnusedMs: 1_000_000 }, () => now);
   const store = (name: string): Promise<string> =>

@@ -1,7 +1,7 @@
 /**
- * Wasm modules on disk, bounded by size, age and number. A module has the name of its checksum, or, if no checksum is configured, of its URL.
- * Modules of images have the name of their checksum, and a file for each name of the image that refers to it. Modules outlive the agent, so
- * that a proxy that restarts does not depend on their server.
+ * Wasm modules on disk, limited by size, age and number. The file name is the checksum or, if none is configured, derived from the URL. Modules of
+ * images are stored under their checksum, with a file for each image name that refers to it. Modules outlive the agent, so that a restarted proxy
+ * does not depend on their server.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -10,14 +10,14 @@ import { join } from 'node:path';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 
-/** The limit of Istio's agent. */
+/** As in Istio's agent. */
 export const maxModuleBytes = 256 * 1024 * 1024;
 export const maxCacheBytes = 512 * 1024 * 1024;
-/** Modules, and names of images. */
+/** Limit of modules and image names. */
 export const maxCacheFiles = 4_096;
-/** Since a module was last used. */
+/** Time since a module was last used. */
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
-/** Envoy reads a file after it has received its name: until then it must stay. */
+/** Envoy reads a file after it received its name, so the file must exist until then. */
 const minKeptMs = 60_000;
 const magic = Buffer.from([0, 0x61, 0x73, 0x6d]);
 
@@ -32,29 +32,29 @@ const defaultLimits: CacheLimits = { maxModuleBytes, maxCacheBytes, maxCacheFile
 
 export interface ModuleKey {
   readonly url: string;
-  /** Empty: any module. */
+  /** Empty for any module. */
   readonly sha256: string;
-  /** Version of the plugin that fetches its module for each of its versions; empty or absent: a cached module is current. */
+  /** Plugin version, for a plugin whose every version fetches its module; empty or absent if a cached module is current. */
   readonly version?: string;
 }
 
-/** A module that was fetched, with what it is. */
+/** A fetched module and its checksum. */
 export interface StoredModule {
   readonly file: string;
   readonly sha256: string;
 }
 
-/** The module has another checksum than it must have. */
+/** The module does not have the expected checksum. */
 export class ChecksumError extends Error {}
 
-/** What was fetched is not a module. */
+/** The fetched data is not a module. */
 export class ModuleError extends Error {}
 
 export class ModuleCache {
   readonly #folder: string;
   readonly #limits: CacheLimits;
   readonly #now: () => number;
-  /** Files whose checksum was verified by this program. */
+  /** Files whose checksum this process has verified. */
   readonly #verified = new Set<string>();
 
   constructor(folder: string, limits: Partial<CacheLimits> = {}, now: () => number = Date.now) {
@@ -63,7 +63,7 @@ export class ModuleCache {
     this.#now = now;
   }
 
-  /** Path of a cached module, which counts as used now; `undefined` if it is missing or damaged. */
+  /** Path of a cached module, and marks it as used; `undefined` if it is missing or damaged. */
   async lookup(key: ModuleKey): Promise<string | undefined> {
     const file = this.#fileOf(key);
     try {
@@ -80,7 +80,7 @@ export class ModuleCache {
     return file;
   }
 
-  /** The cached module of an image, by any name that {@link nameImage} gave it. */
+  /** The cached module of an image, by a name set with {@link nameImage}. */
   async lookupImage(name: string): Promise<StoredModule | undefined> {
     const file = this.#imageFileOf(name);
     const sha256 = await readFile(file, 'latin1').catch(() => '');
@@ -101,13 +101,13 @@ export class ModuleCache {
     return names.filter((name) => name.endsWith('.wasm')).length;
   }
 
-  /** Writes the module of an image under its checksum. */
+  /** Stores the module of an image under its checksum. */
   async storeImage(body: AsyncIterable<Uint8Array>): Promise<StoredModule> {
     return this.#store(undefined, body);
   }
 
   /**
-   * Writes a module while it arrives and replaces the file atomically.
+   * Writes a module while it arrives, and replaces the file atomically.
    *
    * @returns its path
    * @throws Error if it is too large, has another checksum, is not a Wasm module, or cannot be written
@@ -183,7 +183,7 @@ export class ModuleCache {
     await utimes(file, now, now);
   }
 
-  /** Removes what is unused for too long, and then the least recently used files until there is space. */
+  /** Removes modules that were unused for too long, then the least recently used until there is space. */
   async #evict(neededBytes: number, kept?: string): Promise<void> {
     const now = this.#now();
     const names = await readdir(this.#folder);

@@ -1,10 +1,9 @@
-/** When a module is fetched again although it is cached (`imagePullPolicy`). */
+/** Decides whether a cached module is fetched again (`imagePullPolicy`). */
 import type { RemoteCode } from './extension-config.ts';
 import { isImageUrl, parseImageUrl } from './image/image-reference.ts';
 
 /**
- * As in Kubernetes, the default is `Always` for images with the tag `latest`, or without a tag. A checksum, or a digest in the URL, needs no
- * fetch.
+ * As in Kubernetes, the default is `Always` for images with the tag `latest` or no tag. With a checksum, or a digest in the URL, no fetch is needed.
  *
  * @returns version of the plugin if each version fetches its module; empty if a cached module is current
  */
@@ -24,7 +23,7 @@ function defaultPolicy(url: string): 'IfNotPresent' | 'Always' {
   try {
     return parseImageUrl(url).reference === 'latest' ? 'Always' : 'IfNotPresent';
   } catch {
-    // The fetch reports what is wrong with the URL.
+    // The fetch reports an invalid URL.
     return 'IfNotPresent';
   }
 }

@@ -1,4 +1,4 @@
-/** Counters of the Wasm module cache, by the names of Istio's agent: numbers, in Prometheus' text only when it is requested. */
+/** Metrics of the Wasm module cache, with the names of Istio's agent. */
 
 /** Milliseconds. */
 const buckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384] as const;
@@ -15,7 +15,7 @@ export class WasmCounts {
     ...{ success: 0, download_failure: 0, checksum_mismatched: 0, fetch_failure: 0 },
   };
   readonly #conversions: Record<ConversionResult, number> = { success: 0, no_remote_load: 0, fetch_failure: 0 };
-  /** Number of observations in each bucket alone; the last bucket has no limit. */
+  /** Not cumulative; the last bucket has no upper bound. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
 
@@ -31,7 +31,7 @@ export class WasmCounts {
     this.#conversions[result]++;
   }
 
-  /** A response waited this long for its modules. */
+  /** Records how long a response waited for its modules. */
   responseConverted(tookMs: number): void {
     this.#totalMs += tookMs;
     const bucket = buckets.findIndex((limit) => tookMs <= limit);

@@ -1,4 +1,4 @@
-/** Modules of images: what is pulled, and what comes from the cache. */
+/** Pulls modules of images, or uses cached ones. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -65,7 +65,7 @@ async function obtain(from: WasmModules, about: Partial<WasmModule> & Pick<WasmM
 const manifests = (): number => registry.requests.filter((one) => one.includes('/manifests/')).length;
 const blobs = (): number => registry.requests.filter((one) => one.includes('/blobs/')).length;
 
-test('an image is pulled once, also by the next agent, until its plugin changes and its policy is Always', async () => {
+test('pulls an image once, also for the next agent, unless its plugin changes with policy Always', async () => {
   const url = `oci://${registry.host}/team/plugin:v1`;
   registry.push('team/plugin', 'v1', [tarLayer(moduleOf('one'))]);
   const first = modules();
@@ -79,7 +79,7 @@ test('an image is pulled once, also by the next agent, until its plugin changes 
   expect(await obtain(modules(), { url, version: 'shop.a 1' })).toBe('two');
   expect(await obtain(modules(), { url, version: 'shop.a 1' })).toBe('two');
   expect(blobs()).toBe(2);
-  // Only the manifest: the image is the same.
+  // Only the manifest is fetched, because the image is the same.
   expect(await obtain(modules(), { url, version: 'shop.a 2' })).toBe('two');
   expect(blobs()).toBe(2);
   const text = first.counts.text();
@@ -89,7 +89,7 @@ test('an image is pulled once, also by the next agent, until its plugin changes 
   expect(text).toContain('istio_agent_wasm_cache_entries 1');
 });
 
-test('an image must have the configured checksum, of its manifest or of its index', async () => {
+test('requires the configured checksum of an image, of its manifest or its index', async () => {
   const digest = registry.push('plugin', 'v1', [wasmLayer(moduleOf('one'))]);
   const index = registry.pushIndex('plugin', 'all', [{ digest, platform: { os: 'linux', architecture: 'arm64' } }]);
   const url = `oci://${registry.host}/plugin`;
@@ -108,14 +108,14 @@ test('an image must have the configured checksum, of its manifest or of its inde
   );
   expect(await obtain(wrong, { url: `${url}@sha256:${digest}`, sha256 })).toContain('SHA-256 must be that of the URL');
   expect(wrong.counts.text()).toContain('remote_fetch_count{result="checksum_mismatched"} 1');
-  // The module of a cached image needs no registry.
+  // A cached image needs no registry.
   registry.stop();
   expect(
     await obtain(modules({ cache: new ModuleCache(join(folder, digest)) }), { url: `${url}:x`, sha256: digest }),
   ).toBe('one');
 });
 
-test('credentials are those of the pull secret, else of the Docker configuration of the agent', async () => {
+test("uses credentials of the pull secret, otherwise of the agent's Docker configuration", async () => {
   registry.push('plugin', 'v1', [wasmLayer(moduleOf('one'))]);
   const url = `oci://${registry.host}/plugin:v1`;
   expect(await obtain(modules({ pullSecrets: new Map() }), { url })).toMatch(
@@ -132,7 +132,7 @@ test('credentials are those of the pull secret, else of the Docker configuration
 });
 
 test.each<[string, Partial<RemoteCode>, string]>([
-  ['a tag', { url: 'oci://a.test/b:v1' }, ''],
+  ['a tag other than latest', { url: 'oci://a.test/b:v1' }, ''],
   ['the tag latest', { url: 'oci://a.test/b:latest' }, 'shop.a 7'],
   ['no tag', { url: 'oci://a.test/b' }, 'shop.a 7'],
   ['no tag and IfNotPresent', { url: 'oci://a.test/b', pullPolicy: 'IfNotPresent' }, ''],
@@ -141,7 +141,7 @@ test.each<[string, Partial<RemoteCode>, string]>([
   ['a URL', { url: 'https://a.test/b' }, ''],
   ['a URL and Always', { url: 'https://a.test/b', pullPolicy: 'Always' }, 'shop.a 7'],
   ['an invalid image', { url: 'oci://a.test/' }, ''],
-])('a plugin with %s is fetched again when it should be', (_, code, version) => {
+])('fetches a plugin with %s again when required', (_, code, version) => {
   const about = { extension: 'shop.a', sha256: '', url: '', pullPolicy: undefined, resourceVersion: '7', ...code };
   expect(fetchedVersionOf(about)).toBe(version);
 });

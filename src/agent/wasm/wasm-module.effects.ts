@@ -1,4 +1,4 @@
-/** Effects of the chart `wasm-module`: the cache, HTTP, and registries of images. */
+/** Effects of the chart `wasm-module`: cache, HTTP, and image registries. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
@@ -16,11 +16,11 @@ export interface WasmModules {
   /** HTTP GET that does not connect to blocked addresses. */
   readonly fetch: GuardedFetch;
   readonly counts: WasmCounts;
-  /** Docker configurations for fetches by their numbers: secrets are in no event. */
+  /** Docker configurations by number of the fetch, so that events contain no secrets. */
   readonly pullSecrets: Map<number, string>;
-  /** Whether a registry (`host` or `host:port`) may be without TLS. */
+  /** Whether a registry (`host` or `host:port`) may use plaintext. */
   readonly isInsecure: (registry: string) => boolean;
-  /** Folder with a Docker configuration for images without a pull secret; empty: none. */
+  /** Folder with a Docker configuration for images without a pull secret; empty if none. */
   readonly dockerConfig: string;
 }
 
@@ -41,7 +41,10 @@ export function wasmModuleWithEffects(modules: WasmModules) {
   });
 }
 
-/** @returns the path of the cached module @throws Error if it cannot be fetched */
+/**
+ * @returns the path of the cached module
+ * @throws Error if it cannot be fetched
+ */
 async function obtainModule(modules: WasmModules, module: WasmModule, signal: AbortSignal): Promise<string> {
   const { cache, counts } = modules;
   const image = isImageUrl(module.url) ? parseImageUrl(module.url) : undefined;
@@ -80,11 +83,14 @@ async function fetchModule({ cache, fetch }: WasmModules, module: WasmModule, si
 /** Names by which modules of images are cached. */
 const imageNames = {
   ofDigest: (digest: string): string => `digest ${digest}`,
-  /** A plugin with the policy `Always` pulls its image once for each version of the plugin. */
+  /** A plugin with policy `Always` pulls its image once per version of the plugin. */
   ofTag: ({ url, version }: WasmModule): string => `tag ${url} ${version}`,
 };
 
-/** @returns SHA-256 of the manifest; empty: any @throws Error if URL and checksum differ */
+/**
+ * @returns SHA-256 of the manifest; empty for any
+ * @throws Error if URL and checksum differ
+ */
 function expectedDigest({ digest }: ImageReference, sha256: string): string {
   if (digest !== '' && sha256 !== '' && digest !== sha256) {
     throw new ChecksumError(`SHA-256 must be that of the URL, ${digest}, got ${sha256}`);
@@ -96,7 +102,7 @@ interface Pull {
   readonly image: ImageReference;
   /** Name in the cache. */
   readonly name: string;
-  /** SHA-256 that the manifest, or the index, must have; empty: any. */
+  /** Required SHA-256 of the manifest or index; empty for any. */
   readonly digest: string;
 }
 
@@ -108,7 +114,7 @@ async function pullModule(
 ): Promise<string> {
   const { cache, fetch, isInsecure } = modules;
   const credentials = await credentialsOf(modules, id, image.registry);
-  // Most agents pull no image.
+  // Loaded on demand, because most agents pull no image.
   const { openImage } = await import('./image/pull-image.ts');
   const pulled = await openImage(image, { fetch, allowsPlain: isInsecure(image.registry), credentials, signal });
   if (digest !== '' && !pulled.digests.includes(digest)) {
@@ -121,7 +127,6 @@ async function pullModule(
   return stored.file;
 }
 
-/** Of the pull secret, or of the agent's own Docker configuration. */
 async function credentialsOf(
   { pullSecrets, dockerConfig }: WasmModules,
   id: number,

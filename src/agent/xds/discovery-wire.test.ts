@@ -60,7 +60,7 @@ const responses = {
 };
 
 test.each(['sotw', 'delta'] as const)(
-  '%s: the type is read from a complete message and from its first bytes',
+  '%s: reads the type from a complete message and from its first bytes',
   (protocol) => {
     expect(readRequest(requests[protocol], protocol).typeUrl).toBe(listenerType);
     expect(typeOfResponse(responses[protocol])).toBe(cluster.typeUrl);
@@ -71,7 +71,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
-] as const)('%s: a rejecting request has its nonce and at most 1,000 characters of its reason', (protocol, schema) => {
+] as const)('%s: reads nonce and at most 1,000 characters of the reason of a rejection', (protocol, schema) => {
   const read = (more: object) =>
     readRequest(
       toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...more })),
@@ -83,13 +83,13 @@ test.each([
   expect(read({ errorDetail: {} }).rejection).toBe('');
 });
 
-test('the type of a long delta request is among its first bytes; without it the type is undefined', () => {
+test('reads the type of a long delta request from its first bytes, or returns undefined', () => {
   expect(typeInRequestStart(requests.delta.subarray(0, 1_000), 'delta')).toBe(listenerType);
   expect(typeInRequestStart(requests.delta.subarray(0, 10), 'delta')).toBeUndefined();
   expect(typeInResponseStart(new Uint8Array(), 'sotw')).toBeUndefined();
 });
 
-test('reading a complete invalid message throws, reading its first bytes does not', () => {
+test('throws for a complete invalid message, but not for its first bytes', () => {
   expect(() => readRequest(Buffer.from([0xff, 0xff, 0xff]), 'sotw')).toThrow();
   fc.assert(
     fc.property(
@@ -104,44 +104,47 @@ test('reading a complete invalid message throws, reading its first bytes does no
   );
 });
 
-test.each(['sotw', 'delta'] as const)('%s: roots are read, and acknowledged or rejected with the nonce', (protocol) => {
-  const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: ['one', 'two'] }));
-  const message =
-    protocol === 'sotw'
-      ? toBinary(
-          DiscoveryResponseSchema,
-          create(DiscoveryResponseSchema, {
-            typeUrl: proxyConfigType,
-            versionInfo: '7',
-            nonce: 'n',
-            resources: [resource],
-          }),
-        )
-      : toBinary(
-          DeltaDiscoveryResponseSchema,
-          create(DeltaDiscoveryResponseSchema, {
-            typeUrl: proxyConfigType,
-            nonce: 'n',
-            resources: [{ name: 'x', resource }],
-          }),
-        );
-  const read = readInternal(message, protocol);
-  expect(rootsIn(read.value!)).toEqual(['one', 'two']);
-  const { version, nonce } = read;
-  const acknowledged = internalRequest({ typeUrl: proxyConfigType, version, nonce }, protocol);
-  const refused = internalRequest({ typeUrl: proxyConfigType, version, nonce, refusal: 'no' }, protocol);
-  const decode = (bytes: Uint8Array) =>
-    protocol === 'sotw' ? fromBinary(DiscoveryRequestSchema, bytes) : fromBinary(DeltaDiscoveryRequestSchema, bytes);
-  expect(decode(acknowledged)).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
-  expect(decode(acknowledged).errorDetail).toBeUndefined();
-  expect(decode(refused)).toMatchObject({ responseNonce: 'n', errorDetail: { code: 13, message: 'no' } });
-  if (protocol === 'sotw') expect(decode(acknowledged)).toMatchObject({ versionInfo: '7' });
-});
+test.each(['sotw', 'delta'] as const)(
+  '%s: reads roots, and acknowledges or rejects them with the nonce',
+  (protocol) => {
+    const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: ['one', 'two'] }));
+    const message =
+      protocol === 'sotw'
+        ? toBinary(
+            DiscoveryResponseSchema,
+            create(DiscoveryResponseSchema, {
+              typeUrl: proxyConfigType,
+              versionInfo: '7',
+              nonce: 'n',
+              resources: [resource],
+            }),
+          )
+        : toBinary(
+            DeltaDiscoveryResponseSchema,
+            create(DeltaDiscoveryResponseSchema, {
+              typeUrl: proxyConfigType,
+              nonce: 'n',
+              resources: [{ name: 'x', resource }],
+            }),
+          );
+    const read = readInternal(message, protocol);
+    expect(rootsIn(read.value!)).toEqual(['one', 'two']);
+    const { version, nonce } = read;
+    const acknowledged = internalRequest({ typeUrl: proxyConfigType, version, nonce }, protocol);
+    const refused = internalRequest({ typeUrl: proxyConfigType, version, nonce, refusal: 'no' }, protocol);
+    const decode = (bytes: Uint8Array) =>
+      protocol === 'sotw' ? fromBinary(DiscoveryRequestSchema, bytes) : fromBinary(DeltaDiscoveryRequestSchema, bytes);
+    expect(decode(acknowledged)).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+    expect(decode(acknowledged).errorDetail).toBeUndefined();
+    expect(decode(refused)).toMatchObject({ responseNonce: 'n', errorDetail: { code: 13, message: 'no' } });
+    if (protocol === 'sotw') expect(decode(acknowledged)).toMatchObject({ versionInfo: '7' });
+  },
+);
 
 test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
-] as const)('%s: a request of the agent has node metadata if there are any', (protocol, schema) => {
+] as const)('%s: adds node metadata to a request of the agent, if any', (protocol, schema) => {
   const request = { typeUrl: proxyConfigType, nonce: 'n' };
   const nodeMetadata = { CERTIFICATE_SERIAL_NUMBER: '4A', other: 'é' };
   const read = (more: object) => fromBinary(schema, internalRequest({ ...request, ...more }, protocol));

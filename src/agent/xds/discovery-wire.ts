@@ -1,6 +1,6 @@
 /**
- * Reads and writes the discovery messages that a forwarding agent needs: their types, and those of its own
- * subscriptions. In both protocols a response has its type in field 4 and its nonce in field 5.
+ * Reads and writes the discovery messages of a forwarding agent: types, and the agent's own subscriptions. In both protocols, a response has its type
+ * in field 4 and its nonce in field 5.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { grpcCodes } from '../../runtime/grpc/call-status.ts';
@@ -21,7 +21,7 @@ const maxReasonCharacters = 1_000;
 export interface RequestHead {
   /** Empty if the request has none. */
   readonly typeUrl: string;
-  /** Nonce of the response that the request acknowledges or rejects; otherwise empty. */
+  /** Nonce of the acknowledged or rejected response; otherwise empty. */
   readonly nonce: string;
   /** Reason of a rejection; `undefined` without one. */
   readonly rejection: string | undefined;
@@ -56,8 +56,7 @@ export function namesIn(
 }
 
 /**
- * Type of a request, from its first bytes. `undefined` if it is not among them: it follows a long list of names, which
- * requests for listeners do not have.
+ * Type of a request, from its first bytes. `undefined` if it is beyond them: after a long list of names, which requests for listeners do not have.
  */
 export function typeInRequestStart(message: Uint8Array, protocol: Protocol): string | undefined {
   const type = startOfField(message, headFields[protocol].typeUrl);
@@ -73,8 +72,8 @@ export function typeOfResponse(message: Uint8Array): string | undefined {
 }
 
 /**
- * Type of a response, from its first bytes: that of its first resource, because the type follows the resources.
- * `undefined` if it is not among them.
+ * Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. `undefined` if it is
+ * beyond them.
  */
 export function typeInResponseStart(message: Uint8Array, protocol: Protocol): string | undefined {
   const resource = startOfField(message, 2);
@@ -97,7 +96,7 @@ function startOfField(bytes: Uint8Array, fieldNumber: number): Uint8Array | unde
       return bytes.subarray(reader.pos, reader.pos + length);
     }
   } catch {
-    // Cut off within another field.
+    // The bytes end within another field.
   }
   return undefined;
 }
@@ -109,7 +108,7 @@ export interface InternalResponse {
   readonly value: Uint8Array | undefined;
 }
 
-/** A response to a subscription of the agent. Throws if the bytes are not a valid message. */
+/** Reads a response to a subscription of the agent. Throws if the bytes are not a valid message. */
 export function readInternal(message: Uint8Array, protocol: Protocol): InternalResponse {
   let [version, nonce] = ['', ''];
   let first: Uint8Array | undefined;
@@ -153,7 +152,7 @@ export interface InternalRequest {
   readonly nodeMetadata?: Readonly<Record<string, string>>;
 }
 
-/** A request of the agent. It needs no node, because Envoy's first request of the stream has it. */
+/** A request of the agent. It needs no node, which Envoy's first request of the stream contains. */
 export function internalRequest(
   { typeUrl, version = '', nonce = '', refusal, nodeMetadata }: InternalRequest,
   protocol: Protocol,
@@ -182,7 +181,7 @@ export function rejectionOf(refusal: string, protocol: Protocol): Uint8Array {
     .finish();
 }
 
-/** An envoy.config.core.v3.Node with only strings in its metadata, a google.protobuf.Struct. */
+/** An envoy.config.core.v3.Node with strings in its metadata, a google.protobuf.Struct. */
 function nodeOf(metadata: Readonly<Record<string, string>>): Uint8Array {
   const part = (field: number, bytes: Uint8Array): Uint8Array =>
     new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();

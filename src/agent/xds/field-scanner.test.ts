@@ -16,7 +16,7 @@ function scanned(message: Uint8Array, cuts: readonly number[] = []): Record<stri
   return Object.fromEntries(scanner.found);
 }
 
-test('type and nonce of a response are read for each division into chunks', () => {
+test('reads type and nonce of a response for any chunk boundaries', () => {
   const resource = fc.record({ typeUrl: fc.string(), value: fc.uint8Array({ maxLength: 400 }) });
   fc.assert(
     fc.property(
@@ -46,12 +46,12 @@ test('type and nonce of a response are read for each division into chunks', () =
   );
 });
 
-test('a field that is too long is skipped, and the fields after it are read', () => {
+test('skips a field that is too long, and reads later fields', () => {
   const message = create(DiscoveryResponseSchema, { typeUrl: 'x'.repeat(2_000_000), nonce: 'n' });
   expect(scanned(toBinary(DiscoveryResponseSchema, message))).toEqual({ 5: 'n' });
 });
 
-test('an invalid message has no fields and does not throw', () => {
+test('finds no fields in an invalid message, and does not throw', () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void scanned(bytes)));
   // A tag without an end, a group, and a length beyond the limit.
   for (const bytes of [Array<number>(20).fill(0xff), [0x23], [0x2a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 65]]) {

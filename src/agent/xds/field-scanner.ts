@@ -1,13 +1,10 @@
 import { WireType } from '@bufbuild/protobuf/wire';
 
-/**
- * Reads short fields of a message in chunks without buffering it: a response of many megabytes has its type and nonce
- * after its resources.
- */
+/** Reads short fields of a message from chunks without buffering it, because a response of many megabytes has type and nonce after its resources. */
 export class FieldScanner {
   readonly #fields: ReadonlySet<number>;
   readonly #found = new Map<number, string>();
-  /** The current field: its tag, its length or a number, or remaining bytes. */
+  /** Of the current field: its tag, its length or number, or its remaining bytes. */
   #field = 0;
   #part: 'tag' | 'length' | 'number' | 'bytes' = 'tag';
   #varint = 0;
@@ -20,10 +17,7 @@ export class FieldScanner {
     this.#fields = fields;
   }
 
-  /**
-   * Found fields; the last value of a repeated one. Without fields that are too long, and without any after invalid
-   * bytes.
-   */
+  /** Found fields, with the last value of repeated ones. Excludes fields that are too long, and all after invalid bytes. */
   get found(): ReadonlyMap<number, string> {
     return this.#found;
   }

@@ -1,4 +1,4 @@
-/** Health of the workload, as reported to the control plane on Envoy's streams (spec/agent.md §8.4, §8.5). */
+/** Tests the workload's health that the agent reports to the control plane on Envoy's streams (spec/agent.md §8.4, §8.5). */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -74,7 +74,7 @@ async function envoy(socket: string, protocol: Protocol) {
 }
 
 it.each(['sotw', 'delta'] as const)(
-  '%s: health is reported after Envoy has requested listeners, and after each change',
+  '%s: reports health after Envoy has requested listeners, and after each change',
   async (protocol) => {
     const { plane, workload, proxy } = await given();
     const one = await envoy(proxy.socket, protocol);
@@ -92,7 +92,7 @@ it.each(['sotw', 'delta'] as const)(
   },
 );
 
-it('a restarted control plane receives the current health of the workload', async () => {
+it('reports the current health of the workload to a restarted control plane', async () => {
   const { plane, workload, proxy } = await given();
   const one = await envoy(proxy.socket, 'delta');
   one.ask(listenerType);

@@ -1,6 +1,6 @@
 /**
- * Forwards bytes between Envoy's stream and the control plane's, each direction independently. A side is not read while
- * the other does not accept bytes, so buffers are bounded.
+ * Forwards bytes between Envoy's stream and that of the control plane, each direction independently. Reads from one end only while the other accepts
+ * bytes, so that buffers are bounded.
  */
 
 import type { ClientHttp2Stream } from 'node:http2';
@@ -34,10 +34,10 @@ export interface InternalSubscription {
   /**
    * Receives the first resource of a response.
    *
-   * @param acknowledge to be called once; without a reason it acknowledges the response
+   * @param acknowledge must be called once; a reason rejects the response
    */
   take(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
-  /** Node metadata in each acknowledgement; `undefined`: none. */
+  /** Node metadata for each acknowledgement; `undefined` for none. */
   nodeMetadata?(): Readonly<Record<string, string>> | undefined;
 }
 
@@ -46,9 +46,9 @@ export interface RelayOptions {
   readonly subscriptions: readonly InternalSubscription[];
   readonly activity: XdsActivity;
   readonly report: RelayReport;
-  /** The agent's subscriptions were sent: it may send further requests. */
+  /** Called when the agent's subscriptions were sent, and it may send other requests. */
   readonly subscribed?: () => void;
-  /** Fetches Wasm modules; absent: extensions are forwarded unchanged. */
+  /** Fetches Wasm modules; absent if extensions are forwarded unchanged. */
   readonly extensionFetches?: ExtensionFetches;
 }
 
@@ -58,22 +58,22 @@ export interface RelayReport {
   downstreamInvalid(reason: string): void;
   /** The control plane sent an invalid discovery response. */
   upstreamInvalid(reason: string): void;
-  /** A side does not accept bytes, or accepts them again. */
+  /** One end stops or starts to accept bytes. */
   congested(side: Side, on: boolean): void;
-  /** A response was dropped, because no client here subscribes to its type. */
+  /** A response was dropped because no client subscribes to its type. */
   dropped(typeUrl: string): void;
   /** Envoy rejects a response. */
   rejected(typeUrl: string, nonce: string, reason: string): void;
-  /** Each forwarded message; `nonce` is empty if it has none. Absent: messages are not recorded. */
+  /** Called for each forwarded message; `nonce` is empty if it has none. Absent if messages are not recorded. */
   readonly passed?: (to: Side, typeUrl: string, nonce: string) => void;
 }
 
 export type Side = 'downstream' | 'upstream';
 
-/** Messages up to this size are read completely; of longer ones, the first bytes contain the type. */
+/** Messages up to this size are read completely; in longer ones, only the first bytes. */
 const wholeBytes = 64 * 1024;
 const peekBytes = 16 * 1024;
-/** Limit of a response to the agent: a table of 100,000 names has some 10 MiB. */
+/** Limit of a response to the agent: a table of 100,000 names has about 10 MiB. */
 const maxInternalBytes = 32 * 1024 * 1024;
 /** Shorter congestion is not reported. */
 const minCongestionMs = 1_000;
@@ -87,15 +87,14 @@ export class Relay {
   readonly #requests = new FrameReader({ wholeBytes, peekBytes });
   readonly #responses = new FrameReader({ wholeBytes, peekBytes });
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
-  /** The agent's requests, which wait for the end of a message that is forwarded in chunks. */
+  /** Requests of the agent that wait for the end of a message that is forwarded in chunks. */
   #ownFrames: Buffer[] = [];
   #isInRequest = false;
-  /** Absent: extensions are forwarded unchanged. */
   readonly #extensions: ExtensionResponses | undefined;
-  /** Rewritten responses, which wait for the end of a response that is forwarded in chunks. */
+  /** Rewritten responses that wait for the end of a response that is forwarded in chunks. */
   #rewritten: Buffer[] = [];
   #isInResponse = false;
-  /** A response to the agent that arrives in chunks; `undefined` without one. */
+  /** A response to the agent that arrives in chunks. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
   /** Finds type and nonce of a response to Envoy; `undefined` if messages are not recorded. */
   #scanner: FieldScanner | undefined;
@@ -165,7 +164,7 @@ export class Relay {
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
-  /** Reports changed node metadata: repeats the last acknowledgement, or adds them to the pending one. */
+  /** Reports changed node metadata: repeats the last acknowledgement, or waits for the pending one. */
   repeatAcknowledgement(typeUrl: string): void {
     const last = this.#acknowledgements.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();
@@ -243,7 +242,7 @@ export class Relay {
 
   /** `undefined` for a response to Envoy. */
   #internalOf(message: Buffer, isWhole: boolean): { typeUrl: string; pieces: Buffer[]; bytes: number } | undefined {
-    // A long response without a type in its first bytes begins with a long resource of Envoy's.
+    // A long response without a type in its first bytes starts with a long resource of Envoy.
     const typeUrl = isWhole
       ? (typeOfResponse(message) ?? '')
       : (typeInResponseStart(message, this.#options.protocol) ?? envoyTypes);
@@ -251,7 +250,6 @@ export class Relay {
     return typeUrl.startsWith(envoyTypes) && !isRead ? undefined : { typeUrl, pieces: [], bytes: 0 };
   }
 
-  /** The module of a response was fetched, or could not be. */
   settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
     if (!this.#isStopped) this.#extensions?.settle(id, outcome);
   }
@@ -293,12 +291,12 @@ export class Relay {
   }
 }
 
-/** Changes an acknowledgement into a rejection with this reason. */
+/** Changes an acknowledgement to a rejection. */
 function withRefusal(frame: Buffer, refusal: string, protocol: Protocol): Buffer {
   return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }
 
-/** Target of bytes, and the source that is paused while the target is full. */
+/** Receiver of bytes, and the source that is paused while the receiver is congested. */
 class CongestedSide {
   readonly #source: Duplex;
   readonly #target: Duplex;
@@ -313,7 +311,7 @@ class CongestedSide {
     this.#report = reportCongestion;
   }
 
-  /** @param isWritable whether the target accepts more bytes */
+  /** @param isWritable whether the receiver accepts more bytes */
   wrote(isWritable: boolean): void {
     if (isWritable || this.#word !== undefined || this.#isStopped) return;
     this.#source.pause();

@@ -14,7 +14,7 @@ import { XdsStreams } from './xds-streams.ts';
 const authority = createAuthority();
 const bundle = toBinary(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: [authority.certificate] }));
 
-/** The first event of an agent's server that begins with this bundle. */
+/** The first event of a server that starts with this bundle. */
 async function firstEventWith(bundle: Uint8Array | undefined): Promise<string[]> {
   const directory = mkdtempSync(join(tmpdir(), 'bundle-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
@@ -30,17 +30,17 @@ async function firstEventWith(bundle: Uint8Array | undefined): Promise<string[]>
   return events;
 }
 
-test('roots that a previous agent received are available before Envoy can subscribe', async () => {
+test('provides roots of the previous agent before Envoy can subscribe', async () => {
   expect(await firstEventWith(bundle)).toEqual(['trust-bundle.received', 'socket.listening']);
   expect(bundleIn(bundle)?.roots).toHaveLength(1);
 });
 
 test.each([
-  ['there is none', undefined],
-  ['it is empty', new Uint8Array()],
-  ['it was cut off', bundle.subarray(0, 100)],
-  ['it is something else', Buffer.from('{"roots": []}')],
-])('an agent starts without previous roots if %s', async (_, bundle) => {
+  ['the file is missing', undefined],
+  ['the file is empty', new Uint8Array()],
+  ['the file is truncated', bundle.subarray(0, 100)],
+  ['the file has another format', Buffer.from('{"roots": []}')],
+])('starts without previous roots if %s', async (_, bundle) => {
   expect(storedBundle(bundle)).toBeUndefined();
   expect(await firstEventWith(bundle)).toEqual(['socket.listening']);
 });

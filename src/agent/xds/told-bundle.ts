@@ -3,7 +3,11 @@ import type { TrustBundleReceived } from '../../../machines/agent/secrets-protoc
 import { certificatesIn, hashesOf, hashOfRoots } from '../identity/root-set.ts';
 import { rootsIn, taintedIn } from './discovery-wire.ts';
 
-/** `undefined` without a valid certificate. @throws Error if the bytes are not a valid message */
+/**
+ * `undefined` without a valid certificate.
+ *
+ * @throws Error if the bytes are not a valid message
+ */
 export function bundleIn(value: Uint8Array): Omit<TrustBundleReceived, 'type'> | undefined {
   const roots = rootsIn(value).flatMap((pem) => certificatesIn(Buffer.from(pem)));
   if (roots.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** Effect of the control plane's end of a stream: its own connection, and what it forwards. */
+/** Effect for the control plane's end of a stream: its own connection, and the forwarding. */
 
 import { fromCallback } from 'xstate';
 import type { ModuleFailed, ModuleFetched } from '../../../machines/agent/wasm-protocol.ts';
@@ -36,26 +36,24 @@ export interface UpstreamEnvironment {
   readonly streams: XdsStreams;
   /** `host:port`. */
   readonly discoveryAddress: string;
-  /** Reads the credentials for each connection; the preferred kind, if available. */
+  /** Reads the credentials of a connection; the preferred kind, if available. */
   readonly credentials: (shows: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
-  /** Headers of each call: the cluster, and those of XDS_HEADER_… */
+  /** Headers of each call: the cluster, and those of XDS_HEADER_…. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
-  /** Stores received roots for the next agent. Absent: they are not stored. */
+  /** Stores received roots for the next agent, if any may follow. */
   readonly storeBundle?: (value: Uint8Array) => void;
-  /** Stores roots of a verified control plane, which also verify it from then on. */
+  /** Stores roots of a verified control plane, by which later connections are verified too. */
   readonly receivedRoots?: DistributedRoots;
-  /** Subscribe to roots of peers. */
+  /** Whether to subscribe to roots of peers. */
   readonly trustBundles: boolean;
-  /** Receives name tables for the DNS server; rejects invalid ones. Absent: not subscribed. */
+  /** Receives name tables for the DNS server; rejects for invalid ones. Absent if not subscribed. */
   readonly nameTables?: (table: Uint8Array) => Promise<void>;
-  /** Record each forwarded message. */
   readonly recordsMessages?: boolean;
   readonly limits?: GrpcConnectionLimits;
-  /** Fetches Wasm modules for Envoy; absent: extensions are forwarded unchanged. */
+  /** Fetches Wasm modules for Envoy; absent if extensions are forwarded unchanged. */
   readonly wasmModules?: WasmModules;
-  /** Random numbers from 0 to 1, for the chart. */
   readonly random?: () => number;
 }
 
@@ -103,7 +101,7 @@ class Joined {
   #certificate: string;
   #health: WorkloadHealth | null;
   #connection: GrpcConnection | undefined;
-  /** Fetches of this stream that have a pull secret. */
+  /** Fetches of this stream with a pull secret. */
   readonly #pullSecrets = new Set<number>();
   #relay: Relay | undefined;
   /** False for plaintext connections. */
@@ -161,13 +159,13 @@ class Joined {
   #join(headers: Readonly<Record<string, string>>, shown: string): void {
     const connection = this.#connection!;
     const call = this.#environment.streams.get(this.#stream);
-    // The call has ended: the downstream effect reports that.
+    // The call has ended, which the downstream effect reports.
     if (call === undefined) return;
     const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
     whenEnded(stream, connection, (status) => {
       this.#relay?.stop();
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
-      // Token and age, for the diagnosis of a rejection.
+      // Describes the token with its age, to diagnose a rejection.
       const why =
         code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' ? `${details} (credentials: ${shown})` : details;
       this.#lost(code, why, retryAfterMs);
@@ -269,7 +267,7 @@ class Joined {
     this.#report({ type: 'bundle.received', ...bundle });
   };
 
-  /** Not sent to a control plane that sends no roots, which does not support it. */
+  /** Not sent to a control plane that sends no roots, because it does not support this. */
   reportCertificate(serialNumber: string): void {
     this.#certificate = serialNumber;
     this.#relay?.repeatAcknowledgement(proxyConfigType);

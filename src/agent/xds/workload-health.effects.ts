@@ -1,8 +1,7 @@
-/** Effects of the chart `workload-health`. */
 import { fromPromise } from 'xstate';
 import { type HealthProbeResult, workloadHealthMachine } from '../../../machines/agent/xds/workload-health.machine.ts';
 
-/** @param probeWorkload returns why the workload is unhealthy; empty if it is healthy */
+/** @param probeWorkload returns why the workload is unhealthy, otherwise empty */
 export function workloadHealthWithEffects(probeWorkload: (stopped: AbortSignal) => Promise<string>) {
   return workloadHealthMachine.provide({
     actors: {

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { xdsHeaders } from './xds-headers.ts';
 
-test('whitespace around a header value is removed, because HTTP/2 rejects it', () => {
+test('removes whitespace around a header value, because HTTP/2 rejects it', () => {
   const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: 'east\n', XDS_HEADER_TENANT: ' a b ' });
   expect(headers).toEqual({ clusterid: 'east', tenant: 'a b' });
   expect(warnings).toEqual([]);
 });
 
 test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
-  'the cluster ID %j is not a valid header: it is omitted, with a warning',
+  'omits the cluster ID %j, an invalid header value, with a warning',
   (name) => {
     const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: name });
     expect(headers).toEqual({});
@@ -19,7 +19,7 @@ test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
   },
 );
 
-test('a call with headers of any environment reaches the server', async () => {
+test('sends headers of any environment that the server receives', async () => {
   const server = createServer();
   server.on('stream', (stream, headers) => {
     stream.respond({ ':status': 200 });

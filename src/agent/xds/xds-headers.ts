@@ -1,9 +1,9 @@
-/** Headers of the agent's calls of the control plane, without credentials (spec/agent.md §8.1). */
+/** Headers of calls to the control plane, without credentials (spec/agent.md §8.1). */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const prefix = 'XDS_HEADER_';
 
-/** @returns also `warnings` for values that cannot be sent: they are omitted, because each call would fail */
+/** @returns `warnings` for omitted invalid values, with which each call would fail */
 export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: LogWarning[] } {
   const headers = new Map<string, string>();
   const warnings: LogWarning[] = [];
@@ -39,12 +39,12 @@ function isName(name: string): boolean {
   );
 }
 
-/** Cluster ID of this agent as a header; `undefined` if it is missing or invalid. */
+/** Header with the cluster ID of this agent; `undefined` if it is missing or invalid. */
 export function clusterHeader({ ISTIO_META_CLUSTER_ID: cluster = '' }: NodeJS.ProcessEnv): string | undefined {
   return valueOf(cluster) || undefined;
 }
 
-/** The value without surrounding whitespace, which HTTP/2 rejects; `undefined` if it is invalid. */
+/** The value without surrounding whitespace, which HTTP/2 rejects; `undefined` if invalid. */
 function valueOf(text: string): string | undefined {
   const value = text.trim();
   return /^[\x20-\x7e]*$/.test(value) ? value : undefined;

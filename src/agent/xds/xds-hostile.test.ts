@@ -1,4 +1,4 @@
-/** The xDS proxy with hostile clients and control planes: resource limits, and the errors they receive. */
+/** Tests the xDS proxy with hostile clients and control planes: resource limits and errors. */
 
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -110,12 +110,12 @@ function reading(one: Envoy): Envoy {
   return one;
 }
 
-/** A response with a type; field 4 in both directions of the echo. */
+/** A response with a type; the echo makes it a request too, where field 4 has the same type. */
 const message = (typeUrl: string, padding = 0): Buffer => {
   const request = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: ['x'.repeat(padding)] });
   return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, request));
 };
-/** Valid as a request and as a response. */
+/** Valid both as a request and as a response. */
 const both = (size: number): Buffer => {
   const text = (field: number, value: Buffer): Buffer => {
     const head = [(field << 3) | 2];
@@ -133,7 +133,7 @@ const both = (size: number): Buffer => {
 const start = (address: string, options: XdsProxyOptions = {}) =>
   startXdsProxy(address, { limits: { dialMs: 500 }, ...options });
 
-test('messages of every length are forwarded unchanged in both directions', async () => {
+test('forwards messages of every length unchanged in both directions', async () => {
   const { address } = await controlPlane(echo);
   const { socket, activity } = await start(address);
   const one = await envoy(socket);
@@ -147,7 +147,7 @@ test('messages of every length are forwarded unchanged in both directions', asyn
   expect([activity.requests, activity.responses]).toEqual([sent.length, sent.length]);
 });
 
-test('each forwarded message is recorded with its nonce if messages are recorded; a rejection always is', async () => {
+test('records each forwarded message with its nonce if enabled, and each rejection in any case', async () => {
   const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
   const response = (nonce: string, bytes: number): Buffer => {
     const resource = { typeUrl, value: Buffer.alloc(bytes) };
@@ -189,7 +189,7 @@ test('each forwarded message is recorded with its nonce if messages are recorded
   }
 });
 
-test('the stream to the control plane ends normally when Envoy closes its side', async () => {
+test('ends the stream to the control plane normally when Envoy closes its side', async () => {
   const { address, sessions } = await controlPlane(echo);
   const { socket, events } = await start(address);
   const one = reading(await envoy(socket));
@@ -198,7 +198,7 @@ test('the stream to the control plane ends normally when Envoy closes its side',
   await eventually('nothing is left', () => sessions.size === 0 && events('stream.ended').length === 1);
 });
 
-test('Envoy receives the status of the control plane, and a rejection is reported with the credential', async () => {
+test("passes the control plane's status to Envoy, and reports a rejection with the credential", async () => {
   const { address } = await controlPlane((call) => call.end('UNAUTHENTICATED', 'the token has ended'));
   const shown = 'the token a/b, written 5 s ago';
   const { socket, events } = await start(address, { credentials: { headers: {}, shown } });
@@ -209,13 +209,13 @@ test('Envoy receives the status of the control plane, and a rejection is reporte
 });
 
 test.each([
-  ['no protobuf', frameOf(Buffer.alloc(100, 0xff)), /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy/],
+  ['not protobuf', frameOf(Buffer.alloc(100, 0xff)), /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy/],
   [
-    'no gRPC',
+    'not gRPC',
     Buffer.from('hello, is anybody there?'),
     /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy: INTERNAL: compressed/,
   ],
-])('a stream with bytes that are %s ends with the reason, and no other stream does', async (_, bytes, why) => {
+])('ends only the stream with bytes that are %s, with the reason', async (_, bytes, why) => {
   const { address } = await controlPlane(echo);
   const { socket } = await start(address);
   const other = reading(await envoy(socket, '1@1'));
@@ -228,8 +228,8 @@ test.each([
 
 test.each([
   ['garbage', (call: ServerCall) => call.write(Buffer.alloc(300, 0xfe))],
-  ['messages that are no protobuf', (call: ServerCall) => call.write(frameOf(Buffer.alloc(300, 0xff)))],
-])('the agent disconnects from a control plane that sends %s', async (_, respond) => {
+  ['messages that are not protobuf', (call: ServerCall) => call.write(frameOf(Buffer.alloc(300, 0xff)))],
+])('disconnects from a control plane that sends %s', async (_, respond) => {
   const { address, sessions } = await controlPlane((call) => void respond(call));
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
@@ -238,7 +238,7 @@ test.each([
   expect(activity.trouble).toMatch(/^INTERNAL: invalid DiscoveryResponse/);
 });
 
-test('responses of types without a subscription are dropped', async () => {
+test('drops responses of types without a subscription', async () => {
   const { address } = await controlPlane((call) => {
     call.write(frameOf(message(proxyConfigType)));
     call.write(frameOf(both(3)));
@@ -249,7 +249,7 @@ test('responses of types without a subscription are dropped', async () => {
   expect(activity.dropped).toBe(1);
 });
 
-test('an Envoy that never reads uses only its flow control windows, and does not delay others', async () => {
+test('bounds memory for an Envoy that never reads, without delaying others', async () => {
   let sent = 0;
   const piece = frameOf(both(60_000));
   const { address } = await controlPlane((call, index) => {
@@ -280,7 +280,7 @@ test('an Envoy that never reads uses only its flow control windows, and does not
   await eventually('it goes on', () => events('downstream.relieved').length === 1);
 });
 
-test('a control plane that never reads delays requests of Envoy but not its responses', async () => {
+test('delays requests of Envoy but not responses if the control plane never reads', async () => {
   const respond = frameOf(both(9));
   const { address } = await controlPlane((call) => {
     call.stream.pause();
@@ -293,7 +293,7 @@ test('a control plane that never reads delays requests of Envoy but not its resp
   await eventually('its answer arrives all the same', () => one.bytes === respond.length);
 });
 
-test('after thousands of streams eight remain, with a bounded number of connections and no open file', async () => {
+test('keeps eight streams after thousands, with bounded connections and no open files', async () => {
   const { address, calls, sessions } = await controlPlane(echo);
   const { socket, events } = await start(address);
   const filesBefore = readdirSync('/proc/self/fd').length;
@@ -333,31 +333,31 @@ async function tcp(take: (socket: Socket) => void): Promise<{ address: string; c
 }
 
 test.each([
-  ['closes each connection at once', (socket: Socket) => void socket.end()],
+  ['closes each connection immediately', (socket: Socket) => void socket.end()],
   ['resets each connection', (socket: Socket) => void socket.resetAndDestroy()],
-  ['answers what is no HTTP/2', (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n')],
-  ['says nothing', () => {}],
-])('a control plane that %s is retried a bounded number of times while Envoy’s stream stays open', async (_, take) => {
+  ['responds with HTTP/1.1', (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n')],
+  ['sends nothing', () => {}],
+])("retries a control plane that %s a bounded number of times while Envoy's stream stays open", async (_, take) => {
   const { address, connections } = await tcp(take);
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
   const from = performance.now();
   await sleep(3_000);
   await eventually('it was tried again', () => connections() >= 2);
-  // Pauses of at least 0.1, 0.2, 0.4 and 0.75 s.
+  // Backoff of at least 0.1, 0.2, 0.4 and 0.75 s.
   expect(connections()).toBeLessThanOrEqual(4 + Math.ceil((performance.now() - from - 700) / 750));
   expect(one.stream.closed).toBe(false);
   expect(activity.trouble).not.toBe('');
 });
 
-test('Envoy’s stream ends when the control plane disappears without closing the connection', async () => {
+test("ends Envoy's stream when the control plane disappears without closing the connection", async () => {
   const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
   const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveTimeoutMs: 100 } });
   const one = reading(await envoy(socket));
   expect((await one.status)?.message).toContain('no HTTP/2 ping response');
 });
 
-test('a stream that is closed before the control plane is connected leaves no connection and no request', async () => {
+test('leaves no connection and no request of a stream that is closed before the control plane is connected', async () => {
   const { address, connections } = await tcp((socket) => void socket.end());
   const { socket, events } = await start(address);
   const one = await envoy(socket);
@@ -369,7 +369,7 @@ test('a stream that is closed before the control plane is connected leaves no co
   expect(connections()).toBe(tried);
 });
 
-test('the agent subscribes after the first request for listeners, and acknowledges each response', async () => {
+test('subscribes after the first request for listeners, and acknowledges each response', async () => {
   const seen: Buffer[] = [];
   const { address } = await controlPlane((call) => {
     const reader = new FrameReader({ wholeBytes: 1_000_000 });
@@ -415,7 +415,7 @@ async function rootsFrom(sent: string[], serverOptions?: SecureServerOptions) {
 test.each([
   { what: 'that no certificate is in', sent: ['none', root.slice(0, 200)], refused: /no valid certificate/, told: [] },
   { what: 'of which one can be read', sent: ['none', root], refused: undefined, told: [root] },
-])('roots $what', async ({ sent, refused, told }) => {
+])('reports roots $what', async ({ sent, refused, told }) => {
   const { address, answers: responses } = await rootsFrom(sent);
   const proxy = await start(address, { trustBundles: true, bundles: 'served' });
   reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
@@ -433,18 +433,21 @@ test.each([
 test.each([
   { over: 'plaintext', isSecure: false },
   { over: 'TLS', isSecure: true },
-])('roots received over $over verify a control plane only if it was verified itself', async ({ isSecure }) => {
-  const authority = createAuthority();
-  const { privateKey, certificate } = authority.issue(['localhost']);
-  const { address, answers: responses } = await rootsFrom(
-    [authority.certificate, root],
-    isSecure ? { key: privateKey, cert: certificate } : undefined,
-  );
-  const receivedRoots = new DistributedRoots();
-  const tls = { roots: authority.certificate, serverName: 'localhost' };
-  const credentials = { headers: {}, shown: 'nothing', ...(isSecure && { tls }) };
-  const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
-  reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
-  await eventually('they are answered', () => responses.length === 1);
-  expect(certificatesIn(Buffer.from(receivedRoots.addTo(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
-});
+])(
+  'verifies a control plane by roots received over $over only if the sender was verified itself',
+  async ({ isSecure }) => {
+    const authority = createAuthority();
+    const { privateKey, certificate } = authority.issue(['localhost']);
+    const { address, answers: responses } = await rootsFrom(
+      [authority.certificate, root],
+      isSecure ? { key: privateKey, cert: certificate } : undefined,
+    );
+    const receivedRoots = new DistributedRoots();
+    const tls = { roots: authority.certificate, serverName: 'localhost' };
+    const credentials = { headers: {}, shown: 'nothing', ...(isSecure && { tls }) };
+    const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
+    reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
+    await eventually('they are answered', () => responses.length === 1);
+    expect(certificatesIn(Buffer.from(receivedRoots.addTo(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
+  },
+);

@@ -1,4 +1,3 @@
-/** Effects of the chart `xds-proxy` and of its child charts. */
 import { xdsProxyMachine } from '../../../machines/agent/xds/xds-proxy.machine.ts';
 import { wasmModuleWithEffects } from '../wasm/wasm-module.effects.ts';
 import type { UpstreamEnvironment } from './upstream.ts';
@@ -14,7 +13,7 @@ export function xdsProxyWithEffects({
   ...environment
 }: Omit<UpstreamEnvironment, 'streams'> &
   Pick<XdsServerEnvironment, 'ownership' | 'storedBundle'> & {
-    /** Returns why the workload is unhealthy; empty if it is healthy. Absent: no probe. */
+    /** Returns why the workload is unhealthy, otherwise empty. Absent without a probe. */
     readonly probeWorkload?: (stopped: AbortSignal) => Promise<string>;
   }) {
   const streams = new XdsStreams();

@@ -1,4 +1,4 @@
-/** Effect of the xDS proxy's socket: reports each new stream. */
+/** Effect for the xDS proxy's socket: reports each new stream. */
 import { fromCallback } from 'xstate';
 import type { TrustBundleReceived } from '../../../machines/agent/secrets-protocol.ts';
 import type { DownstreamOpened, SocketFailed, SocketListening } from '../../../machines/agent/xds-protocol.ts';
@@ -19,7 +19,6 @@ export interface XdsServerEnvironment {
   readonly ownership?: Ownership;
   /** Roots that a previous agent received. */
   readonly storedBundle?: () => Uint8Array | undefined;
-  /** Random numbers from 0 to 1, for the chart. */
   readonly random?: () => number;
 }
 

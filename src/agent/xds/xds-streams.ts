@@ -3,8 +3,8 @@ import { relative, resolve } from 'node:path';
 import type { ServerCall } from '../grpc/grpc-server.ts';
 
 /**
- * Path of the xDS socket in the directory of generated files, absolute or relative to the working directory that Envoy
- * shares: the shorter one, because the kernel limits the length.
+ * Path of the xDS socket in the directory of generated files: absolute, or relative to the working directory that Envoy shares if that is shorter,
+ * because the kernel limits its length.
  */
 export function xdsSocketPath(configPath: string): string {
   return socketPath(configPath, 'XDS');
@@ -28,12 +28,15 @@ export class XdsStreams {
   readonly #calls = new Map<number, ServerCall>();
   /** Names of Envoys by stream. */
   readonly #envoys = new Map<number, string>();
-  /** By Envoy, in the order of the last opened stream. */
+  /** Key: Envoy, in the order of the most recently opened stream. */
   readonly #extensions = new Map<string, Set<string>>();
   #last = 0;
   #lastModule = 0;
 
-  /** @param envoy name of the Envoy; empty without one|N|@returns number of the stream */
+  /**
+   * @param envoy name of the Envoy; empty without one
+   * @returns number of the stream
+   */
   add(call: ServerCall, envoy: string): number {
     const stream = ++this.#last;
     this.#calls.set(stream, call);
@@ -51,8 +54,8 @@ export class XdsStreams {
   }
 
   /**
-   * Extensions that the Envoy of a stream has received from this agent, also on earlier streams. The streams add and
-   * remove names. Empty for an Envoy without a name.
+   * Extensions that the Envoy of a stream has received from this agent, also on earlier streams. Modified by the streams. Empty for an Envoy without
+   * a name.
    */
   extensionsOf(stream: number): Set<string> {
     const envoy = this.#envoys.get(stream) ?? '';

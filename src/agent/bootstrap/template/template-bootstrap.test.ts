@@ -9,7 +9,7 @@ function render(template: string, { PROXY_CONFIG = '' } = {}): Made {
   });
 }
 
-/** Uses the value names of templates for Istio's agent. */
+/** A template with the value names of Istio's agent. */
 const istios = String.raw`{
   "layered_runtime": {"layers": [{"name": "global config", "static_layer": {{ .runtime_flags }}}]},
   "stats_config": {
@@ -49,7 +49,7 @@ const istios = String.raw`{
   "admin": "{{ .localhost }}:{{ .config.ProxyAdminPort }}"
 }`;
 
-test("§4.2 the values of Istio's template exist and equal those of the built-in bootstrap", () => {
+test("§4.2 provides the values of Istio's template, equal to those of the built-in bootstrap", () => {
   const PROXY_CONFIG = [
     'extraStatTags: [mine]',
     String.raw`proxyStatsMatcher: {inclusionRegexps: ['a\.b']}`,
@@ -75,7 +75,7 @@ test("§4.2 the values of Istio's template exist and equal those of the built-in
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 an unset value is left out', () => {
+test('§4.2 omits an unset value', () => {
   const { bootstrap, warnings } = render(istios);
   expect(Object.keys(bootstrap)).toEqual(['layered_runtime', 'stats_config', 'admin']);
   expect(warnings).toEqual([]);
@@ -87,14 +87,14 @@ test.each([
   ['a field of the metadata', '{{ .metadata.Namespac }}', 1, 4, '"Namespac"'],
   ['a function', '{\n"a": {{ toYaml . }}}', 2, 9, '"toYaml"'],
   ['a block without end', '{{ if .sts }}', 1, 4, '{{if}}'],
-])('§4.2 the error for %s has line and column', (_, template, line, column, name) => {
+])('§4.2 reports %s with line and column', (_, template, line, column, name) => {
   expect(() => render(template)).toThrow(
     errorWith({ code: 'FIELD_FORMAT_INVALID', path: expect.stringMatching(/template$/), line, column }),
   );
   expect(() => render(template)).toThrow(name);
 });
 
-test("§4.2 the values of the template of Istio's main branch exist", () => {
+test("§4.2 provides the values of the template in Istio's main branch", () => {
   const { bootstrap, warnings } = render(
     `{
     "limit": {{ .global_downstream_max_connections }},
@@ -107,7 +107,7 @@ test("§4.2 the values of the template of Istio's main branch exist", () => {
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 an unknown value in a condition is false, with a warning', () => {
+test('§4.2 treats an unknown value in a condition as false, with a warning', () => {
   const { bootstrap, warnings } = render('{"a": {{ if or .novelty (eq .other "b") }}1{{ else }}2{{ end }}}');
   expect(bootstrap).toEqual({ a: 2 });
   expect(warnings).toEqual([
@@ -122,7 +122,7 @@ test('§4.2 an unknown value in a condition is false, with a warning', () => {
   ]);
 });
 
-test('§4.2 functions with adjacent arguments are evaluated', () => {
+test('§4.2 evaluates functions with adjacent arguments', () => {
   const { bootstrap } = render(
     `{
     {{- /* Istio 1.16 tests a setting in this way. */ -}}

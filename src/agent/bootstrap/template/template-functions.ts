@@ -1,7 +1,4 @@
-/**
- * Template functions in addition to Go's own: Istio's `toJSON`, and common functions of the sprig library, which
- * Istio's agent provides completely.
- */
+/** Template functions beyond Go's own: Istio's `toJSON` and common functions of the sprig library, which Istio's agent provides completely. */
 import { sprint } from '../../../runtime/go-template/format.ts';
 import type { TemplateFunction } from '../../../runtime/go-template/functions.ts';
 import { FunctionError } from '../../../runtime/go-template/template-error.ts';
@@ -38,7 +35,7 @@ function map(value: GoValue): GoMap {
   throw new FunctionError(`expected a map, got ${typeName(value)}`);
 }
 
-/** Converts as `strconv.Atoi` and sprig's casts do; invalid numbers are 0. */
+/** Converts as `strconv.Atoi` and sprig's casts do; 0 for an invalid number. */
 function integer(value: GoValue): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'number') return BigInt(Math.trunc(value));
@@ -107,7 +104,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
   ['sub', { min: 2, max: 2, call: ([a, b]) => integer(a) - integer(b) }],
 ]);
 
-/** Characters. */
+/** In characters. */
 const maxReplaced = 4 * 1024 * 1024;
 
 function replaced(value: string, from: string, to: string): string {

@@ -1,4 +1,4 @@
-/** Values of a bootstrap template, named as in Istio's template (spec/agent.md §4.2, §5). Pure. */
+/** Values of a bootstrap template, with the names of Istio's template (spec/agent.md §4.2, §5). */
 import { parseHostAndPort, proxyConfigNames, proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import type { Position } from '../../../runtime/go-template/template-error.ts';
 import { GoMap, GoStruct, type GoValue, goValueOf } from '../../../runtime/go-template/values.ts';
@@ -10,7 +10,6 @@ import { typedMetadataKeys } from '../node-metadata.ts';
 
 type Json = Record<string, unknown>;
 
-/** Fields of the built-in bootstrap from which values are taken. */
 interface BuiltIn {
   readonly layered_runtime?: { readonly layers: readonly { readonly static_layer?: Json }[] };
   readonly static_resources?: { readonly clusters: readonly Cluster[] };
@@ -33,8 +32,7 @@ interface Endpoint {
 }
 
 /**
- * Most values are parts of the built-in bootstrap, which `bootstrap` contains completely. Conditions take an unset
- * value as false.
+ * Most values are parts of the built-in bootstrap; `bootstrap` is all of it. Unset values are false in conditions.
  *
  * @param onUnknownInCondition receives each unknown name of a condition
  */
@@ -67,7 +65,6 @@ function textMap(texts: unknown): GoMap {
   return new GoMap(Object.entries((texts ?? {}) as Record<string, string>), '');
 }
 
-/** Values of the node and the proxy configuration. */
 function ofProxy(facts: BootstrapFacts): Json {
   const { node, config, local, dualStack } = facts;
   const { locality = {} } = node;
@@ -107,7 +104,7 @@ function ofProxy(facts: BootstrapFacts): Json {
   };
 }
 
-/** Templates use Go names, which begin with a capital, or JSON names. */
+/** Templates use Go names, which are capitalized, or JSON names. */
 function bothNames(values: Json): Json {
   return Object.fromEntries(
     Object.entries(values).flatMap(([field, value]) => [
@@ -137,7 +134,7 @@ function ofMessages(value: unknown): unknown {
   return bothNames(Object.fromEntries(Object.entries(value).map(([field, element]) => [field, ofMessages(element)])));
 }
 
-/** By JSON name and by Go name: `NAMESPACE` and `Namespace`. */
+/** By JSON name and Go name: `NAMESPACE` and `Namespace`. */
 function metadataStruct(metadata: Json): GoStruct {
   const names = new Set([...typedMetadataKeys, ...Object.keys(metadata)]);
   const values = [...names].flatMap((name): [string, unknown][] => {
@@ -169,9 +166,9 @@ function addressJson(hostAndPort: string): string | undefined {
   return parsed && JSON.stringify({ address: parsed.host, port_value: parsed.port });
 }
 
-/** Configurable statistics; Istio's template itself contains the constant ones. */
+/** Configurable statistics; Istio's template contains the constant ones. */
 function ofStats(facts: BootstrapFacts): Json {
-  // Building the built-in bootstrap from the same facts has already reported the errors.
+  // Errors were already reported for the built-in bootstrap.
   const { extraTags, inclusion } = statsChoices(facts, new OptionErrors());
   return {
     extraStatTags: extraTags,
@@ -223,7 +220,7 @@ function ofTelemetry({ static_resources, stats_sinks = [] }: BuiltIn): Json {
   };
 }
 
-/** Values of Istio's agent that chartpilot does not have; templates leave out these parts. */
+/** Values of Istio's agent that chartpilot lacks; templates omit their parts. */
 const unsupported: Json = Object.fromEntries(
   [
     ...['sts', 'gcp_project_id', 'gcp_project_number', 'stackdriver', 'stackdriverProjectID', 'stackdriverDebug'],

@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { areHeldBySibling, parentOf } from './base-id-holder.ts';
 
-/** Begins with another digit than any id that this test asks for otherwise. */
+/** Has a first digit that no other base ID of this test has. */
 const baseId = 90_000 + (process.pid % 9_000);
 const hold = `require('node:net').createServer().listen({ path: '\\0chartpilot_base_id_${baseId}' }, () => console.log('held'))`;
 
-test('base ids are a sibling’s when its process has their sockets, and no other one’s', async () => {
+test('detects base IDs that a sibling process owns, and no others', async () => {
   const ask = `import(${JSON.stringify(new URL('./base-id-holder.ts', import.meta.url).href)}).then(({ areHeldBySibling: are }) =>
     console.log(JSON.stringify([are([${baseId}]), are([7, ${baseId}]), are([${Math.floor(baseId / 10)}]), are(undefined)])))`;
   const holder = spawn(process.execPath, ['-e', hold], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -17,7 +17,7 @@ test('base ids are a sibling’s when its process has their sockets, and no othe
   const asker = spawn(process.execPath, ['-e', ask], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [answer] = (await once(asker.stdout, 'data')) as [Buffer];
   expect(JSON.parse(answer.toString())).toEqual([true, true, false, true]);
-  // A child's are none of a sibling.
+  // A child is not a sibling.
   expect(parentOf(holder.pid!)).toBe(process.pid);
   expect(areHeldBySibling([baseId])).toBe(false);
   holder.kill('SIGKILL');
@@ -25,7 +25,7 @@ test('base ids are a sibling’s when its process has their sockets, and no othe
   expect(areHeldBySibling([baseId])).toBe(false);
 });
 
-test('one’s own base ids are no sibling’s, and of a process that has ended nobody knows the parent', async () => {
+test('ignores base IDs of this process, and finds no parent of an exited process', async () => {
   const server = createServer().listen({ path: `\0chartpilot_base_id_${baseId + 9_000}` });
   onTestFinished(() => void server.close());
   await once(server, 'listening');

@@ -1,10 +1,9 @@
 /**
- * Which process has the right to base ids: the kernel knows who holds their sockets, also where no file could be written. Asked by an agent
- * that comes after one that was killed: a newer one that was started beside it may have been quicker.
+ * Finds which process owns a base ID: the kernel knows the owner of the base ID's socket, even if no file could be written. An agent that
+ * follows a killed one uses this, because another agent of the same container may have started earlier.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** Children of one process, by their parents in /proc. */
 function childrenOf(parent: number): number[] {
   return namesIn('/proc').flatMap((name) => {
     const pid = Number(name);
@@ -12,7 +11,7 @@ function childrenOf(parent: number): number[] {
   });
 }
 
-/** Undefined: it has ended. */
+/** `undefined` if the process has exited. */
 export function parentOf(pid: number): number | undefined {
   try {
     const parent = Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
@@ -23,28 +22,28 @@ export function parentOf(pid: number): number | undefined {
 }
 
 /**
- * Whether another process that the same one has started holds one of these base ids.
+ * Whether another child of this agent's parent owns one of these base IDs.
  *
- * @param baseIds undefined: any at all
+ * @param baseIds undefined: any base ID
  */
 export function areHeldBySibling(baseIds: readonly number[] | undefined): boolean {
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
 }
 
-/** Whether such a process has the right to this base id, or asks for it, in this container alone: by {@link inContainer}. */
+/** Whether such a process owns or requests this base ID by a name of {@link inContainer}. */
 export function isWantedBySibling(baseId: number): boolean {
   return haveSibling(inodesOf(wantedNames, [baseId]));
 }
 
-/** Likewise, but any process of the network namespace at all. */
+/** As {@link isWantedBySibling}, for any process of the network namespace. */
 export function isWantedInContainer(baseId: number): boolean {
   return inodesOf(wantedNames, [baseId]).size > 0;
 }
 
-/** The name of the right to a base id, in a network namespace. */
+/** Name of the abstract socket that owns a base ID in a network namespace. */
 export const nameOfId = (baseId: number): string => `chartpilot_base_id_${baseId}`;
 
-/** Names of the same right among the agents of one container. Nobody knows them before they are taken. */
+/** Names of the sockets by which the agents of one container settle the ownership. They are random, so that no other process can take them first. */
 export const inContainer = (baseId: number, random: string) => ({
   wanted: `chartpilot_wants_id_${baseId}_${random}`,
   held: `${nameOfId(baseId)}_in_${random}`,
@@ -57,15 +56,15 @@ function haveSibling(inodes: ReadonlySet<string>): boolean {
   return siblings.some((pid) => socketsOf(pid).some((inode) => inodes.has(inode)));
 }
 
-/** A line of /proc/net/unix ends with the inode and the name, which begins with `@` where it is abstract. */
+/** A line of /proc/net/unix ends with the inode and the name; `@` marks an abstract name. */
 function inodesOf(names: RegExp, baseIds: readonly number[] | undefined): ReadonlySet<string> {
   const lines = readFileSync('/proc/net/unix', 'utf8').matchAll(names);
   return new Set([...lines].flatMap(([, inode = '', id]) => (baseIds?.includes(Number(id)) === false ? [] : [inode])));
 }
 
 /**
- * Inodes of the sockets of a process. Its threads share them: the first thread of a killed process may have ended, and has no
- * descriptors in /proc then, while another thread still holds them.
+ * Inodes of the sockets of a process. Reads the first thread that still has descriptors in /proc: of a killed process, the main thread may have
+ * exited while another thread holds the sockets.
  */
 function socketsOf(pid: number): string[] {
   for (const thread of namesIn(`/proc/${pid}/task`)) {

@@ -1,4 +1,4 @@
-/** Agents of one container go on with what runs under a base id whose name a stranger has: one of them does. */
+/** Agents of one container resume a base ID whose name an unrelated process has taken. Exactly one of them owns it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { claimBaseId, resumeBaseIds } from './base-ids.ts';
 
-/** Other ones than those of tests in other files, and of each other. */
+/** Base IDs that no other test uses. */
 let next = 53_000 + (process.pid % 1_000) * 7;
 const freshId = (): number => next++;
 
@@ -19,7 +19,7 @@ function runDir(): string {
   return folder.path;
 }
 
-/** This process is no sibling of itself. */
+/** Takes the name of a base ID from a process that is not a sibling of this one. */
 async function stranger(baseId: number): Promise<Server> {
   const server = createServer().listen({ path: `\0chartpilot_base_id_${baseId}` });
   onTestFinished(() => void server.close());
@@ -29,7 +29,7 @@ async function stranger(baseId: number): Promise<Server> {
 
 const module = JSON.stringify(new URL('./base-ids.ts', import.meta.url).href);
 
-/** Agents that begin at the same time, with one parent; each says whether it has the right, and keeps it. */
+/** Starts agents at the same time with one parent. Each reports whether it owns the base ID, and keeps it. */
 async function agents(count: number, { folder, baseId }: { folder: string; baseId: number }) {
   const startAt = Date.now() + 1_500;
   const script = `
@@ -55,7 +55,7 @@ async function killed(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-test('an agent goes on without a name that a stranger has, says so, and gives all back', async () => {
+test('resumes a base ID whose name an unrelated process has, reports it, and releases all names', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   await stranger(baseId);
   const told: number[] = [];
@@ -70,7 +70,7 @@ test('an agent goes on without a name that a stranger has, says so, and gives al
   await eventually('its names are free', () => !named());
 });
 
-test('a name that is free a moment later is waited for: the kernel is not done with the agent that was killed', async () => {
+test('waits for the name of a base ID that the kernel releases shortly after its owner was killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await stranger(baseId);
   const told: number[] = [];
@@ -80,9 +80,9 @@ test('a name that is free a moment later is waited for: the kernel is not done w
   expect([resumed?.baseIds, told]).toEqual([[baseId], []]);
 });
 
-test('a killed agent of this container holds its name until its last thread has ended', async () => {
+test('finds the base ID of a killed agent until its last thread has exited', async () => {
   const baseId = freshId();
-  // The first thread ends, as it may first of those of a killed process; another one keeps the descriptors for a moment.
+  // The main thread exits first, as in a killed process; another thread keeps the descriptors.
   const script = `
 import ctypes, socket, threading, time
 server = socket.socket(socket.AF_UNIX); server.bind('\\0chartpilot_base_id_${baseId}'); server.listen()
@@ -95,7 +95,7 @@ ctypes.CDLL(None).pthread_exit(None)`;
   await eventually('its first thread has ended', () =>
     /^State:\tZ/m.test(readFileSync(`/proc/${agent.pid}/status`, 'utf8')),
   );
-  // As a sibling, from another process that this one has started.
+  // Checked by another child of this process, which is a sibling.
   const sibling = `
     import { areHeldBySibling } from ${JSON.stringify(new URL('./base-id-holder.ts', import.meta.url).href)};
     console.log(areHeldBySibling([${baseId}]));`;
@@ -106,12 +106,12 @@ ctypes.CDLL(None).pthread_exit(None)`;
   expect(answer.toString().trim()).toBe('true');
 });
 
-test('of many agents that find a stranger one goes on, and after its end one of the others', async () => {
+test('lets exactly one of several agents resume a base ID whose name is taken, and another one after it was killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await stranger(baseId);
   const first = await agents(4, { folder, baseId });
   expect(first.filter(({ has }) => has)).toHaveLength(1);
-  // The stranger has gone: its name alone is no right.
+  // The unrelated process has released the name, but the name alone gives no ownership.
   server.close();
   await sleep(50);
   const second = await agents(2, { folder, baseId });
@@ -121,7 +121,7 @@ test('of many agents that find a stranger one goes on, and after its end one of 
   expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
 });
 
-test('an agent that has the name keeps others of its container out', async () => {
+test('excludes agents of the same container while an agent owns the name', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   expect((await agents(3, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
   expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toEqual([]);

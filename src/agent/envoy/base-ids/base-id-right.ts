@@ -1,7 +1,6 @@
 /**
- * The right to decide under a base id, which the kernel takes from whoever dies: an abstract socket, whose name all of a network namespace
- * know. Where a stranger has that name, agents of one container have the right to what runs there all the same, each under a name that
- * nobody could know before.
+ * Ownership of a base ID: an abstract socket, which the kernel closes when its owner exits. Its name is known to all processes of the network
+ * namespace. If an unrelated process has taken it, the agents of one container settle the ownership by sockets with unpredictable names.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
@@ -9,21 +8,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { areHeldBySibling, inContainer, isWantedBySibling, nameOfId } from './base-id-holder.ts';
 
-/** Closed, it is given up. */
+/** Closing it gives up the ownership. */
 export type Right = Pick<Server, 'close'>;
 
 const pollMs = 25;
-/** How long a name that no process has is waited for: the kernel may keep that of a killed agent for a moment. */
+/** How long to wait for a name without a known owner: the kernel may keep the name of a killed agent for a moment. */
 const strangerMs = 100;
 
-/** The right to the id for as long as this process lives and does not close it; undefined when another one has it. */
+/** Owns the base ID until the socket is closed or the process exits; `undefined` if another process owns it. */
 export const holdName = (baseId: number): Promise<Server | undefined> => hold(nameOfId(baseId));
 
 /**
- * The right to an id under which Envoys of this container run: nobody but its agents can go on with them.
+ * Owns a base ID under which Envoys of this container run; only its agents can adopt them.
  *
- * @param isOver it is waited for no more
- * @returns undefined when another agent of this container has it
+ * @param isOver ends the wait
+ * @returns undefined if another agent of this container owns it
  */
 export async function holdOneWay(
   baseId: number,
@@ -32,7 +31,7 @@ export async function holdOneWay(
   const isStrangersFrom = performance.now() + strangerMs;
   for (;;) {
     const named = await holdName(baseId);
-    // An agent that has the right without the name is not kept out by the name; the order is as in `holdInContainer`.
+    // Another agent may own the ID without the name. Checked in the same order as in `holdInContainer`.
     if (named !== undefined && !isWantedBySibling(baseId)) return named;
     named?.close();
     if (named === undefined && performance.now() > isStrangersFrom) {
@@ -43,12 +42,12 @@ export async function holdOneWay(
       }
     }
     if (isOver()) return undefined;
-    // Two that saw each other give up both, and do not meet for ever.
+    // Random, so that two agents that give up because of each other do not collide again.
     await sleep(pollMs * (0.5 + Math.random()));
   }
 }
 
-/** First one's own name, which stands from then on, and then a look at those of others: of two at least one sees the other. */
+/** Takes its own name before it checks those of others: of two agents, at least one detects the other. */
 async function holdInContainer(baseId: number): Promise<Right | undefined> {
   const names = inContainer(baseId, randomBytes(8).toString('hex'));
   const wanted = await hold(names.wanted);

@@ -9,7 +9,7 @@ function options(): { runDir: string; withSpare: boolean } {
   return { runDir: made.path, withSpare: true };
 }
 
-/** Whether somebody else could have it. */
+/** Whether another agent could claim it. */
 async function isFree(baseId: number): Promise<boolean> {
   const other = new BaseIdTable();
   try {
@@ -22,7 +22,7 @@ async function isFree(baseId: number): Promise<boolean> {
   }
 }
 
-test('base ids are given back by their numbers, those of one claim together', async () => {
+test('releases all base IDs of a claim together, and none of other claims', async () => {
   const table = new BaseIdTable();
   onTestFinished(() => table.releaseAll());
   const one = await table.claim(options());
@@ -32,7 +32,7 @@ test('base ids are given back by their numbers, those of one claim together', as
   expect(await Promise.all([...one.baseIds, ...two.baseIds].map(isFree))).toEqual([true, true, false, false]);
 });
 
-test('all are given back when the agent is over; nothing is given back twice', async () => {
+test('releases all base IDs when the agent exits, and none twice', async () => {
   const table = new BaseIdTable();
   const { baseIds } = await table.claim(options());
   table.releaseAll();
@@ -44,7 +44,7 @@ test('all are given back when the agent is over; nothing is given back twice', a
   expect(await isFree(baseIds[0]!)).toBe(false);
 });
 
-test('base ids that are being claimed when the agent ends are given back, once the claim has settled', async () => {
+test('releases base IDs whose claim completes while the agent exits', async () => {
   const table = new BaseIdTable();
   const wanted = options();
   const claiming = table.claim(wanted);
@@ -55,7 +55,7 @@ test('base ids that are being claimed when the agent ends are given back, once t
   expect(readdirSync(wanted.runDir)).toEqual([]);
 });
 
-test('a claim that fails keeps nobody from the end', async () => {
+test('lets the agent exit after a failed claim', async () => {
   const table = new BaseIdTable();
   const claiming = table.claim({ ...options(), baseId: 65_536, runDir: '/proc/none' }).catch(() => 'refused');
   await table.settled();

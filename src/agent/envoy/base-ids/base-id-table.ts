@@ -1,7 +1,4 @@
-/**
- * The base ids that this process has: outside the charts, as the process table is, so that whatever ends the agent gives them
- * back. A chart says which to give back, by their numbers.
- */
+/** The base IDs of this process. It is outside the charts, as the process table is, so that they are released however the agent ends. */
 import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {
@@ -16,7 +13,11 @@ export class BaseIdTable {
     return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
   }
 
-  /** Those of an agent that was killed; undefined when they are not to be had. @throws ChartpilotError as `resumeBaseIds` */
+  /**
+   * Takes the base IDs of a killed agent; `undefined` if that fails.
+   *
+   * @throws ChartpilotError as `resumeBaseIds`
+   */
   async resume(
     options: BaseIdOptions,
     baseIds: readonly number[],
@@ -25,7 +26,7 @@ export class BaseIdTable {
     return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
-  /** What is being claimed, also by a chart that has ended, is in the table then. Never rejects. */
+  /** Resolves when all claims that are in progress are in the table, also those of a chart that has ended. Never rejects. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#pending);
   }
@@ -43,18 +44,18 @@ export class BaseIdTable {
     }
   }
 
-  /** Gives back what was claimed together with any of these. Never throws. */
+  /** Releases every claim that contains one of these IDs. Never throws. */
   release(baseIds: readonly number[]): void {
     for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
   }
 
-  /** Likewise, once no Envoy lives under them any more, or seems never to end. */
+  /** As {@link release}, after the Envoys of these IDs have exited or a time limit has passed. */
   async releaseWhenFree(baseIds: readonly number[]): Promise<void> {
     await areFree(baseIds);
     this.release(baseIds);
   }
 
-  /** For another agent to take, with what runs under them. Never throws. */
+  /** Leaves the IDs and their Envoys to another agent. Never throws. */
   letGoAll(): void {
     for (const claim of this.#claims) {
       this.#claims.delete(claim);

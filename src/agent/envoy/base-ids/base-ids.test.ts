@@ -16,7 +16,7 @@ import {
   startTimeOf,
 } from './base-ids.ts';
 
-/** A host of its own: run directory and shared memory lie in a temporary folder. */
+/** A host with its own run directory and shared memory in a temporary folder. */
 function host(): { options: BaseIdOptions; runDir: string; memory: (baseId: number) => string } {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -45,13 +45,13 @@ function leaveLock(runDir: string, baseId: number, owner: { pid: number; startTi
 
 const dead = { pid: 2 ** 22, startTime: '1' };
 
-test('two agents of a host get two ids', async () => {
+test('gives two agents of a host different base IDs', async () => {
   const { options } = host();
   const [one, two] = await Promise.all([claim(options), claim(options)]);
   expect(one.baseId).not.toBe(two.baseId);
 });
 
-test('two agents with different run directories get two ids', async () => {
+test('gives agents with different run directories different base IDs', async () => {
   const wanted = 40_000 + (process.pid % 1_000);
   await claim({ ...host().options, baseId: wanted });
   await expect(claim({ ...host().options, baseId: wanted })).rejects.toThrow(
@@ -59,7 +59,7 @@ test('two agents with different run directories get two ids', async () => {
   );
 });
 
-test('a release removes lock and shared memory and gives the id back', async () => {
+test('removes the lock and the shared memory on release, and frees the base ID', async () => {
   const { options, runDir, memory } = host();
   const claimed = await claim(options);
   writeFileSync(memory(claimed.baseId), 'x');
@@ -69,7 +69,7 @@ test('a release removes lock and shared memory and gives the id back', async () 
   await expect(claim({ ...options, baseId: claimed.baseId })).resolves.toMatchObject({ baseId: claimed.baseId });
 });
 
-test('a release whose files cannot be removed gives the id back all the same', async () => {
+test('frees the base ID even if its files cannot be removed', async () => {
   const { options, runDir } = host();
   const { baseId, release } = await claimBaseId(options);
   rmSync(runDir, { recursive: true });
@@ -79,7 +79,7 @@ test('a release whose files cannot be removed gives the id back all the same', a
   again.release();
 });
 
-test('a run directory in which no lock can be written is told with its flag', async () => {
+test('rejects a run directory without write access, with the name of the flag', async () => {
   const { options, runDir } = host();
   const free = await claimBaseId(options);
   free.release();
@@ -89,7 +89,7 @@ test('a run directory in which no lock can be written is told with its flag', as
   );
 });
 
-test('the lock names the process and the time of its start', async () => {
+test('writes the PID and start time of the owner to the lock', async () => {
   const { options, runDir } = host();
   const { baseId } = await claim(options);
   const owner = JSON.parse(readFileSync(join(runDir, `base-id-${baseId}`), 'utf8')) as unknown;
@@ -98,9 +98,9 @@ test('the lock names the process and the time of its start', async () => {
   expect(owner).toEqual({ pid: process.pid, startTime });
 });
 
-// On a machine with nothing else to do, the kernel may be done before anybody looks.
+// On an idle host the kernel may finish before the check, so repeat it.
 test.each([1, 2, 3, 4])(
-  'a process that is ending has ended, however long the kernel takes to clear it away (%i)',
+  'reports no start time for an exiting process, even while the kernel frees its memory (run %i)',
   async () => {
     const megabytes = 200;
     const child = spawn(process.execPath, [
@@ -114,7 +114,7 @@ test.each([1, 2, 3, 4])(
     await once(child.stdout, 'data');
     expect(startTimeOf(child.pid!)).toMatch(/^\d+$/);
     child.kill('SIGKILL');
-    // Without its memory it has no arguments; nobody asks for its exit code before this loop is over.
+    // /proc/PID/cmdline is empty once the memory is freed. The process is not reaped before this loop ends.
     const cleared = (): boolean => readFileSync(`/proc/${child.pid}/cmdline`, 'utf8') === '';
     const deadline = performance.now() + 60_000;
     while (!cleared() && performance.now() < deadline);
@@ -124,8 +124,8 @@ test.each([1, 2, 3, 4])(
   },
 );
 
-describe('two ids of one agent', () => {
-  test('are free ones, the first as it was asked for, and are given back together', async () => {
+describe('base IDs of one agent', () => {
+  test('claims the requested and a spare base ID, and releases them together', async () => {
     const { options, runDir, memory } = host();
     const wanted = 41_000 + (process.pid % 1_000);
     const claimed = await claimBaseIds({ ...options, baseId: wanted, withSpare: true });
@@ -141,13 +141,13 @@ describe('two ids of one agent', () => {
     expect(claimed.baseIds.filter((baseId) => existsSync(memory(baseId)))).toEqual([]);
   });
 
-  test('are one where there is no use for a second', async () => {
+  test('claims no spare base ID without `withSpare`', async () => {
     const claimed = await claimBaseIds({ ...host().options, withSpare: false });
     onTestFinished(() => claimed.release());
     expect(claimed.baseIds).toHaveLength(1);
   });
 
-  test('are swept together when their agent is dead', async () => {
+  test('removes both base IDs of a killed agent together', async () => {
     const { options, runDir, memory } = host();
     const left = [50_007, 50_008].flatMap((baseId) => {
       writeFileSync(memory(baseId), 'x');
@@ -159,8 +159,8 @@ describe('two ids of one agent', () => {
   });
 });
 
-describe('sweeping', () => {
-  test('what a dead agent left behind is removed and told', async () => {
+describe('clean-up after killed agents', () => {
+  test('removes the lock and shared memory of a killed agent, and returns their names', async () => {
     const { options, runDir, memory } = host();
     const lock = leaveLock(runDir, 50_001, dead);
     writeFileSync(memory(50_001), 'x');
@@ -169,19 +169,19 @@ describe('sweeping', () => {
     expect(existsSync(lock) || existsSync(memory(50_001))).toBe(false);
   });
 
-  test('a number that another process has now does not keep the lock alive', async () => {
+  test('removes a lock whose PID another process has now', async () => {
     const { options, runDir } = host();
     const lock = leaveLock(runDir, 50_002, { pid: process.pid, startTime: '1' });
     expect((await claim(options)).sweptFiles).toEqual([lock]);
   });
 
-  test('a half-written lock is a dead one', async () => {
+  test('removes an incomplete lock', async () => {
     const { options, runDir } = host();
     writeFileSync(join(runDir, 'base-id-50003'), '{"pid":');
     expect((await claim(options)).sweptFiles).toHaveLength(1);
   });
 
-  test('what a living agent has is kept', async () => {
+  test('keeps the lock and shared memory of a running agent', async () => {
     const { options, runDir, memory } = host();
     const { baseId } = await claim(options);
     writeFileSync(memory(baseId), 'x');
@@ -191,11 +191,11 @@ describe('sweeping', () => {
     expect(readdirSync(runDir)).toHaveLength(2);
   });
 
-  test('a dead agent whose Envoy still lives is swept only when that Envoy is gone', async () => {
+  test('cleans up a killed agent only after its Envoy has exited', async () => {
     const { options, runDir, memory } = host();
     leaveLock(runDir, 50_004, dead);
     writeFileSync(memory(50_004), 'x');
-    // The name that an Envoy of this base id holds.
+    // Name of a socket of an Envoy with this base ID.
     const envoy = createServer();
     envoy.listen({ path: '\0envoy_domain_socket_parent_500041' });
     await once(envoy, 'listening');
@@ -207,7 +207,7 @@ describe('sweeping', () => {
     expect((await waiting).sweptFiles).toHaveLength(2);
   });
 
-  test('the name of a base id stays free while a start waits for the Envoys of a killed agent', async () => {
+  test('does not hold the name of a base ID while it waits for the Envoys of a killed agent', async () => {
     const { options, runDir } = host();
     leaveLock(runDir, 50_011, dead);
     const envoy = createServer();
@@ -216,7 +216,7 @@ describe('sweeping', () => {
     const waiting = claim({ ...options, sweepLimitMs: 5_000 });
     await sleep(100);
     const strangers: number[] = [];
-    // The next agent of the container that the killed one ran in.
+    // By the next agent in the container of the killed one.
     const resumed = await resumeBaseIds({ runDir, onStranger: (id) => strangers.push(id) }, [50_011]);
     resumed?.letGo();
     envoy.close();
@@ -224,7 +224,7 @@ describe('sweeping', () => {
     expect([resumed?.baseIds, strangers]).toEqual([[50_011], []]);
   });
 
-  test('the id of an agent that was killed is free at once', async () => {
+  test('frees the base ID of a killed agent immediately', async () => {
     const { options, runDir } = host();
     const script = `
       import { claimBaseId } from ${JSON.stringify(join(import.meta.dirname, 'base-ids.ts'))};
@@ -245,8 +245,8 @@ describe('sweeping', () => {
   });
 });
 
-describe('an id that somebody else uses', () => {
-  test('is not taken while an Envoy has sockets of it, even when it was asked for', async () => {
+describe('base IDs that other processes use', () => {
+  test('does not claim a requested base ID while an Envoy has its sockets', async () => {
     const { options } = host();
     const envoy = createServer();
     envoy.listen({ path: '\0envoy_domain_socket_child_500052' });
@@ -257,7 +257,7 @@ describe('an id that somebody else uses', () => {
     );
   });
 
-  test('with shared memory of unknown origin is taken only when it was asked for', async () => {
+  test('claims a base ID with shared memory of unknown origin only if requested', async () => {
     const { options, memory } = host();
     writeFileSync(memory(50_006), 'x');
     await expect(claim({ ...options, baseId: 50_006 })).resolves.toMatchObject({ baseId: 50_006 });

@@ -1,13 +1,11 @@
 /**
- * Envoy base ids of this host. An Envoy names its shared memory and its sockets after its base id, so each agent needs
- * one of its own, and what a dead agent left behind must go (spec/envoy-hot-restart.md §1 "Left-overs").
+ * Envoy base IDs of this host. Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own, and
+ * removes what a killed agent left (spec/envoy-hot-restart.md §1 "Left-overs").
  *
- * A base id belongs to whoever holds the abstract socket of that id: the kernel gives it up when its owner dies, and no
- * two processes of a network namespace (where Envoy's own sockets live) can hold it. The lock file beside it says, after
- * a death, that the shared memory was ours.
+ * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets,
+ * and the kernel closes the socket when the owner exits. After that, the lock file shows that an agent created the shared memory.
  *
- * Any process of that namespace can take the name in the moment in which it is free, and would end what runs under the id if that
- * counted: against such a stranger the agents of one container settle it among themselves (base-id-right.ts).
+ * Any process of that namespace can take a free name. base-id-right.ts prevents that it thereby ends the Envoys of an agent.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,51 +21,46 @@ import { holdName, holdOneWay, type Right } from './base-id-right.ts';
 export interface BaseIdOptions {
   /** Directory of the lock files. */
   readonly runDir: string;
-  /** The id that is wanted, and no other; absent: any. */
+  /** The only acceptable base ID; absent: any. */
   readonly baseId?: number;
-  /** How long to wait for the Envoys of a dead agent to end. */
+  /** How long to wait for the exit of a killed agent's Envoys. */
   readonly sweepLimitMs?: number;
   readonly sharedMemoryDir?: string;
-  /** How long to wait for ids that another agent is about to leave. */
+  /** How long to wait for base IDs that another agent is about to release. */
   readonly resumeLimitMs?: number;
-  /** Another agent has taken such ids for good: they are not waited for. */
+  /** Whether another agent keeps such base IDs, so that waiting for them is useless. */
   readonly isAnothers?: () => boolean;
-  /** A stranger has the name of such an id: it is gone on with without. */
+  /** Called if an unrelated process has the name of such a base ID, which is then resumed without the name. */
   readonly onStranger?: (baseId: number) => void;
 }
 
 export interface ClaimedBaseId {
   readonly baseId: number;
-  /** Files of dead agents that were removed. */
+  /** Removed files of killed agents. */
   readonly sweptFiles: string[];
-  /**
-   * Removes the lock and the shared memory, as far as that can be done. For the time when no Envoy of ours lives. Safe to call
-   * twice; never throws.
-   */
+  /** Removes the lock and the shared memory if possible. Called when no Envoy of this agent runs. Idempotent; never throws. */
   release(): void;
-  /** For another agent to take, with the Envoys that live under it: nothing is removed. Safe to call twice; never throws. */
+  /** Leaves the base ID and its Envoys to another agent, and removes no files. Idempotent; never throws. */
   letGo(): void;
 }
 
 interface Owner {
   readonly pid: number;
-  /** Field 22 of /proc/pid/stat: tells a process from a later one with the same number. */
+  /** Field 22 of /proc/PID/stat. */
   readonly startTime: string;
 }
 
-/** A lock has two numbers. */
 const maxLockBytes = 256;
-/** Envoy multiplies the id by 10 and keeps it in 32 bits; far fewer are ever needed. */
+/** Envoy multiplies the base ID by 10 and stores it in 32 bits; agents need far fewer. */
 const lastBaseId = 65_535;
 const sharedMemoryDirDefault = '/dev/shm';
 const sweepPollMs = 25;
 const usualSweepLimitMs = 3_000;
 
 /**
- * Sweeps what dead agents left behind, then takes a base id that nobody on this host uses.
+ * Removes what killed agents left, then takes a base ID that no process of this host uses.
  *
- * @throws ChartpilotError BASE_IDS_EXHAUSTED when none is free, or the wanted one is not; FILE_UNREADABLE when the run
- *   directory cannot be used
+ * @throws ChartpilotError BASE_IDS_EXHAUSTED if none, or not the requested one, is free; FILE_UNREADABLE if the run directory is unusable
  */
 export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId> {
   ensureRunDir(options.runDir);
@@ -85,20 +78,19 @@ async function claimOneOf(options: BaseIdOptions): Promise<Omit<ClaimedBaseId, '
   return undefined;
 }
 
-/** The base ids of one agent: they are claimed, released and swept as one. */
+/** The base IDs of one agent, claimed and released together. */
 export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release' | 'letGo'> {
-  /** The one that Envoys begin with, then the spare one, where there is one. */
+  /** The ID of the first Envoy, then the spare ID if there is one. */
   readonly baseIds: readonly number[];
 }
 
 /**
- * Takes the base id that Envoys begin with and, `withSpare`, another free one to fall back to when an Envoy takes no child
- * any more: the next one comes up beside it.
+ * Takes a base ID for the first Envoy and, with `withSpare`, a second one that is used if the serving Envoy no longer accepts children: the next
+ * Envoy then starts without a parent.
  *
- * A bootstrap of the user's own leaves no room for a second: it names the admin port and the listeners, and two Envoys
- * that share nothing cannot both have that port.
+ * With a bootstrap of the user, no second Envoy can run: it fixes the admin port, which Envoys without hot restart cannot share.
  *
- * @throws ChartpilotError as {@link claimBaseId}; a spare id that is not to be had is done without
+ * @throws ChartpilotError as {@link claimBaseId}; a missing spare ID is not an error
  */
 export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare: boolean }): Promise<ClaimedBaseIds> {
   const first = await claimBaseId(options);
@@ -118,12 +110,10 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
   };
 }
 
-/** How long ids are waited for that somebody else holds who is looking at the lock of a dead agent. */
+/** How long to wait for another agent that holds an ID only while it checks the lock of a killed agent. */
 const usualResumeLimitMs = 5_000;
 
-/**
- * Takes the base ids of an agent that was killed, with what runs under them. Undefined when another agent has one of them: then nothing was taken.
- */
+/** Takes the base IDs of a killed agent with the Envoys that use them; `undefined`, with no ID taken, if another agent owns one. */
 export async function resumeBaseIds(
   {
     runDir,
@@ -166,7 +156,7 @@ export async function resumeBaseIds(
   };
 }
 
-/** All ids, beginning at a place that differs from agent to agent: those that start together do not meet at each id. */
+/** All base IDs, from an offset that differs between agents, so that agents that start together rarely compete. */
 function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   if (baseId !== undefined) {
     yield baseId;
@@ -176,7 +166,7 @@ function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   for (let step = 0; step < lastBaseId; step++) yield 1 + ((hash + step) % lastBaseId);
 }
 
-/** @returns undefined when it is somebody else's */
+/** @returns undefined if another process owns it */
 async function tryClaim(
   baseId: number,
   options: BaseIdOptions,
@@ -186,7 +176,7 @@ async function tryClaim(
   if (hold === undefined) return undefined;
   const lock = lockFile(runDir, baseId);
   const memory = sharedMemoryFile(sharedMemoryDir, baseId);
-  // Shared memory without a socket is what somebody else's Envoy left; epoch 0 makes it anew for an id that was asked for.
+  // Shared memory without a socket belongs to another Envoy. For a requested base ID, epoch 0 recreates it.
   const foreign = wanted === undefined && existsSync(memory);
   if (foreign || isWantedInContainer(baseId) || envoyUses(baseId) || !writeLock(lock)) {
     hold.close();
@@ -197,7 +187,7 @@ async function tryClaim(
     release: () => {
       if (released) return;
       released = true;
-      // The next agent finds that the owner of what cannot be removed now is dead.
+      // Files that cannot be removed now are removed by the next agent.
       removeQuietly(memory);
       removeQuietly(lock);
       hold.close();
@@ -214,11 +204,11 @@ function removeQuietly(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
-    // The folder may be read-only by now.
+    // The folder may be read-only.
   }
 }
 
-/** Removes the lock and the shared memory of every agent that is dead, once its Envoys are gone. */
+/** Removes the locks and shared memory of killed agents whose Envoys have exited. */
 async function sweep({
   runDir,
   sweepLimitMs = usualSweepLimitMs,
@@ -227,12 +217,12 @@ async function sweep({
   const swept = await Promise.all(
     lockedBaseIds(runDir).map(async (baseId) => {
       const lock = lockFile(runDir, baseId);
-      // The name is not held while Envoys end: the agent that goes on with them would not get it.
+      // Wait without holding the name: an agent that adopts these Envoys needs it.
       if (isAlive(readOwner(lock)) || !(await becomesFree(baseId, sweepLimitMs))) return [];
       const hold = await holdName(baseId);
       if (hold === undefined) return [];
       try {
-        // Read again: until we held the socket, another agent could have taken the id.
+        // Check again: another agent could have taken the ID before this one held the socket.
         if (isAlive(readOwner(lock)) || envoyUses(baseId)) return [];
         const files = [sharedMemoryFile(sharedMemoryDir, baseId), lock].filter((file) => existsSync(file));
         for (const file of files) removeQuietly(file);
@@ -245,7 +235,7 @@ async function sweep({
   return swept.flat();
 }
 
-/** Whether no Envoy lives under them any more, within a limit. */
+/** Whether all Envoys of these base IDs exit within the limit. */
 export async function areFree(baseIds: readonly number[], limitMs = usualSweepLimitMs): Promise<boolean> {
   const free = await Promise.all(baseIds.map((baseId) => becomesFree(baseId, limitMs)));
   return free.every((isFree) => isFree);
@@ -260,7 +250,7 @@ async function becomesFree(baseId: number, limitMs: number): Promise<boolean> {
   return true;
 }
 
-/** Whether an Envoy with this base id lives: each holds abstract sockets named after it. */
+/** Whether an Envoy with this base ID runs, which has abstract sockets named after it. */
 function envoyUses(baseId: number): boolean {
   const names = [0, 1, 2].map((turn) => 10 * baseId + turn).join('|');
   return new RegExp(`@envoy_domain_socket_(udp_)?(parent|child)_(udp_)?(${names})(@|\\s|$)`, 'm').test(
@@ -283,12 +273,16 @@ function lockedBaseIds(runDir: string): number[] {
   });
 }
 
-/** Whole from its first moment: written beside, then linked under its name. @returns false when the lock exists */
+/**
+ * Writes a temporary file and links it, so that the lock is always complete.
+ *
+ * @returns false if the lock exists
+ */
 function writeLock(lock: string): boolean {
   const draft = `${lock}.${process.pid}`;
   const owner: Owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' };
   try {
-    // Others may write to a run directory that was named: a link of theirs is removed, never followed.
+    // In a configured run directory, other users may have created a link with this name: remove it, never follow it.
     removeQuietly(draft);
     writeFileSync(draft, JSON.stringify(owner), { flag: 'wx' });
     return linked(draft, lock);
@@ -299,7 +293,7 @@ function writeLock(lock: string): boolean {
   }
 }
 
-/** @returns false when the lock exists */
+/** @returns false if the lock exists */
 function linked(draft: string, lock: string): boolean {
   try {
     linkSync(draft, lock);
@@ -310,17 +304,17 @@ function linked(draft: string, lock: string): boolean {
   }
 }
 
-/** Takes a dead owner's lock. The socket is the right to the id: what runs under it is taken over also where the disk is full. */
+/** Replaces the lock of a killed agent. Ownership depends on the socket only, so a full disk does not prevent it. */
 function takeLock(lock: string): void {
   removeQuietly(lock);
   try {
     writeLock(lock);
   } catch {
-    // What this agent leaves, if it is killed, the next one knows by the record.
+    // If this agent is killed, the next one reads the record instead.
   }
 }
 
-/** Undefined for a lock that is gone or that nobody can have written. */
+/** `undefined` if the lock is missing or invalid. */
 function readOwner(lock: string): Owner | undefined {
   try {
     const { content } = readRegularFile(lock, { maxBytes: maxLockBytes });
@@ -336,16 +330,16 @@ function isAlive(owner: Owner | undefined): boolean {
   return owner !== undefined && startTimeOf(owner.pid) === owner.startTime;
 }
 
-/** A flag of a process, field 9: it runs nothing of its own any more (PF_EXITING). */
+/** Flag PF_EXITING in field 9 of /proc/PID/stat: the process is exiting. */
 const exiting = 0x4;
 
-/** When a process began, by the kernel: no other process of that number shares it. Undefined: it has ended, be it a zombie still. */
+/** Start time of a process, which distinguishes it from others with the same PID. `undefined` if it has exited or is a zombie. */
 export function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name, field 2, may hold spaces and parentheses.
+    // Field 2, the name, may contain spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // Before it is a zombie it has no memory and no thread left, for milliseconds that a large Envoy makes many.
+    // A large Envoy needs many milliseconds from PF_EXITING until it is a zombie.
     return (Number(fields[6]) & exiting) !== 0 ? undefined : fields[19];
   } catch {
     return undefined;

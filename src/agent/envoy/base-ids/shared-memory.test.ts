@@ -7,7 +7,7 @@ import { codedError } from '../../../../test/fixtures/error-details.ts';
 import { envoyBinary } from '../../../../test/fixtures/real-envoy.ts';
 import { repairSharedMemory } from './shared-memory.ts';
 
-/** A directory with the shared memory of base id 7: these bytes. */
+/** Writes the shared memory of base ID 7. */
 function sharedMemory(bytes: Buffer): { directory: string; file: string } {
   const directory = mkdtempSync(join(tmpdir(), 'chartpilot-shm-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -29,16 +29,16 @@ const marked = (flags: number): Buffer => {
   return bytes;
 };
 
-test('the mark of an initializing epoch is cleared, and nothing else is touched', async () => {
+test('clears only the flag of an initializing epoch', async () => {
   const { directory, file } = sharedMemory(marked(0x03));
   await repair(directory);
   expect(readFileSync(file)).toEqual(marked(0x02));
 });
 
 test.each([
-  ['is not marked', marked(0x02), { expected: /^an initializing epoch/, got: 'none' }],
-  ['has another size', Buffer.alloc(128, 1), { expected: /^104 bytes/, got: '128' }],
-])('shared memory that %s is left alone', async (_, bytes, { expected, got }) => {
+  ['without the flag', marked(0x02), { expected: /^an initializing epoch/, got: 'none' }],
+  ['of another size', Buffer.alloc(128, 1), { expected: /^104 bytes/, got: '128' }],
+])('does not change shared memory %s', async (_, bytes, { expected, got }) => {
   const { directory, file } = sharedMemory(bytes);
   await expect(repair(directory)).rejects.toThrow(
     codedError('SHARED_MEMORY_UNKNOWN', { expected: expect.stringMatching(expected), got }),
@@ -46,7 +46,7 @@ test.each([
   expect(readFileSync(file)).toEqual(bytes);
 });
 
-test('shared memory of another version of Envoy is left alone', async () => {
+test('does not change shared memory of another Envoy version', async () => {
   const bytes = marked(0x01);
   const { directory, file } = sharedMemory(bytes);
   await expect(repair(directory, '/bin/true')).rejects.toThrow(

@@ -1,4 +1,4 @@
-/** Reads and repairs what a child that failed before it was live leaves in the shared memory of its base id. */
+/** Reads and repairs the shared memory of a base ID after a child failed before it was live. */
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
@@ -7,26 +7,25 @@ import { ChartpilotError } from '../../../runtime/errors.ts';
 import { readRegularFile } from '../../../runtime/files/regular-file.ts';
 
 export interface RepairEnvironment {
-  /** Path of the Envoy binary. */
   readonly binary: string;
   readonly sharedMemoryDir?: string;
 }
 
-// The layout was measured on this version and processor only (spec/envoy-hot-restart.md fact 2).
+// The layout was measured only with this version and CPU (spec/envoy-hot-restart.md fact 2).
 const knownVersion = '11.104';
 const knownArch = 'x64';
 const knownBytes = 104;
 const maxSharedMemoryBytes = 64 * 1024;
 const flagsOffset = 96;
 const initializingBit = 0x01;
-/** Shared memory begins with its own size and the first part of the version. */
+/** The shared memory starts with its size and the first part of the version. */
 const knownHeader = { sizeOffset: 0, versionOffset: 8, version: 11n };
 const sharedMemoryDirDefault = '/dev/shm';
 
-/** Whether the mark is set that says that an epoch is initializing; undefined without shared memory of a known layout. */
+/** Whether the flag of an initializing epoch is set; `undefined` if there is no shared memory of the known layout. */
 export function isMarkedInitializing(baseId: number, sharedMemoryDir = sharedMemoryDirDefault): boolean | undefined {
   try {
-    // Any user may write to /dev/shm.
+    // Any user can write to /dev/shm.
     const { content: bytes } = readRegularFile(sharedMemoryFile(baseId, sharedMemoryDir), {
       maxBytes: maxSharedMemoryBytes,
     });
@@ -43,10 +42,9 @@ const sharedMemoryFile = (baseId: number, directory: string): string =>
   join(directory, `envoy_shared_memory_${baseId * 10}`);
 
 /**
- * The repair effect: clears the bit that says that an epoch is initializing. For the moment in which none is: the
- * caller knows that every child has exited.
+ * The repair actor: clears the flag of an initializing epoch. The caller ensures that every child has exited.
  *
- * Rejects, with the reason, where it is not known to be safe, and where the bit is not set.
+ * Rejects with the reason if the layout is unknown or the flag is not set.
  */
 export function repairSharedMemory(environment: RepairEnvironment) {
   return fromPromise<void, { baseId: number }>(async ({ input }) => {
@@ -55,7 +53,7 @@ export function repairSharedMemory(environment: RepairEnvironment) {
   });
 }
 
-/** Envoy takes less than 100 ms; starved of processor time, more than 5 s. */
+/** Envoy takes less than 100 ms, but was measured above 5 s on an overloaded host. */
 const versionLimitMs = 20_000;
 
 async function requireKnownLayout(binary: string): Promise<void> {

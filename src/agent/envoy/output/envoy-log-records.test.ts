@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { EnvoyLogLine } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
 
-/** Lines at moments of the test's clock, and what is recorded of them. */
+/** Takes lines at times of a test clock, and returns the recorded texts. */
 function recording(): {
   at: (ms: number) => void;
   take: (...texts: string[]) => void;
@@ -29,13 +29,13 @@ function recording(): {
 
 const many = (count: number): string[] => Array.from({ length: count }, (_, index) => `line ${index}`);
 
-test('a line is recorded with its level and component', () => {
+test('records a line with its level and component', () => {
   const recorded: EnvoyLogLine[] = [];
   new EnvoyLogRecords((line) => recorded.push(line)).take({ level: 'warn', component: 'config', text: 'a' });
   expect(recorded).toEqual([{ level: 'warn', component: 'config', text: 'a' }]);
 });
 
-test('after a burst of 200, a hundred lines a second are recorded and the others are counted', () => {
+test('records a burst of 200 lines, then 100 per second, and counts omitted lines', () => {
   const { at, take, texts } = recording();
   take(...many(500));
   expect(texts).toEqual(many(200));
@@ -47,7 +47,7 @@ test('after a burst of 200, a hundred lines a second are recorded and the others
   expect(texts.slice(250)).toEqual(['… 310 lines omitted', 'after a second']);
 });
 
-test('the count of lines left out is told once a second in a flood, not between any two lines', () => {
+test('records the number of omitted lines at most once per second', () => {
   const { at, take, texts } = recording();
   for (let ms = 0; ms < 10_000; ms++) {
     at(ms);
@@ -60,7 +60,7 @@ test('the count of lines left out is told once a second in a flood, not between 
   expect(texts.length - counts.length).toBeLessThanOrEqual(1_200);
 });
 
-test('what was left out before the end of the process is told at its end', () => {
+test('records the number of omitted lines when the process exits', () => {
   const { take, end, texts } = recording();
   take(...many(203));
   end();
@@ -69,7 +69,7 @@ test('what was left out before the end of the process is told at its end', () =>
   expect(texts).toHaveLength(201);
 });
 
-test('a private key that goes over several lines is not recorded line by line', () => {
+test('omits the lines of a private key', () => {
   const { take, texts } = recording();
   take(
     'before',
@@ -79,11 +79,11 @@ test('a private key that goes over several lines is not recorded line by line', 
     '-----END EC PRIVATE KEY-----',
     'after',
   );
-  // The first line is for the redaction that follows.
+  // The first line remains, for the redaction.
   expect(texts).toEqual(['before', '-----BEGIN EC PRIVATE KEY-----', 'after']);
 });
 
-test('a key that breaks off ends where Envoy speaks again; one in a single line ends there', () => {
+test('records lines again after an incomplete private key, or one in a single line', () => {
   const recorded: string[] = [];
   const records = new EnvoyLogRecords(({ text }) => recorded.push(text));
   const main = { level: 'info', component: 'main' } as const;
@@ -96,7 +96,7 @@ test('a key that breaks off ends where Envoy speaks again; one in a single line 
   expect(recorded.filter((text) => !text.includes('BEGIN'))).toEqual(['started', 'a list', 'another list']);
 });
 
-test('a very long line is cut between words', () => {
+test('cuts a long line at white space', () => {
   const { take, texts } = recording();
   take(`${'word '.repeat(3_276)}${'x'.repeat(10_000)}`, 'y'.repeat(20_000));
   expect(texts).toEqual([`${'word '.repeat(3_276)}… (26380 characters)`, '… (20000 characters)']);

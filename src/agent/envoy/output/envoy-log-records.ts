@@ -1,4 +1,4 @@
-/** Envoy's log lines for the trace: as many as a person reads, however many Envoy writes. */
+/** Envoy's log lines for the trace, with a limited rate. */
 import type { EnvoyLogLine } from './envoy-log.ts';
 
 const linesPerSecond = 100;
@@ -6,8 +6,8 @@ const burst = 200;
 const longestText = 16 * 1024;
 
 /**
- * The lines of one process. More than 100 a second, after a burst of 200, are left out and counted; the count is a line
- * of its own, at most one a second.
+ * Records the lines of one process. Omits lines above 100 per second after a burst of 200, and records the number of omitted lines at most once
+ * per second.
  */
 export class EnvoyLogRecords {
   readonly #record: (line: EnvoyLogLine) => void;
@@ -16,7 +16,7 @@ export class EnvoyLogRecords {
   #at: number;
   #leftOut = 0;
   #leftOutSince = 0;
-  /** Inside a private key: line by line it is not known by its look. */
+  /** Inside a private key, whose lines cannot be recognized one by one. */
   #isInKey = false;
 
   /** @param now monotonic milliseconds */
@@ -40,7 +40,7 @@ export class EnvoyLogRecords {
     this.#record({ ...rest, text: shortened(text) });
   }
 
-  /** No more lines come. */
+  /** Called after the last line. */
   end(): void {
     if (this.#leftOut > 0) this.#tellLeftOut();
   }
@@ -50,7 +50,7 @@ export class EnvoyLogRecords {
     this.#leftOut = 0;
   }
 
-  /** Whether a line is one of those that follow the first of a private key. Only lines without a prefix continue another. */
+  /** Whether a line continues a private key. Only lines without a prefix continue a message. */
   #isOfKey(component: string | undefined, text: string): boolean {
     const isContinued = this.#isInKey && component === undefined;
     const isBegun = text.lastIndexOf('-----BEGIN ') > text.lastIndexOf('-----END ') && keyBegin.test(text);
@@ -61,7 +61,7 @@ export class EnvoyLogRecords {
 
 const keyBegin = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 
-/** Cut between words: half a secret would not be known for one. */
+/** Cuts at white space: the redaction would not recognize half a secret. */
 function shortened(text: string): string {
   if (text.length <= longestText) return text;
   const kept = text.slice(0, longestText);

@@ -7,12 +7,12 @@ const run = { epoch: 0, baseId: 1 };
 
 const line = (level: string, text: string): string => `2026-01-02T03:04:05.678901Z\t${level}\tenvoy main\t${text}`;
 
-test('a line of Envoy is level, component and text', () => {
+test('parses level, component and text of a line, and no line without prefix', () => {
   expect(parseEnvoyLine(line('critical', 'a\tb'))).toEqual({ level: 'error', component: 'main', text: 'a\tb' });
   expect(parseEnvoyLine('previous envoy process is still initializing')).toBeUndefined();
 });
 
-test('every line reaches the log with Envoy’s level; a bare line has the level of the one before it', () => {
+test("logs each line with Envoy's level, and a line without prefix with the level of the previous one", () => {
   const { log, lines } = recordingLog();
   const output = new EnvoyOutput(log, { run });
   output.line(line('trace', 'a'));
@@ -27,7 +27,7 @@ test('every line reaches the log with Envoy’s level; a bare line has the level
   ]);
 });
 
-test('the text of a line is Envoy’s', () => {
+test('logs the text of Envoy unchanged', () => {
   const lines: string[] = [];
   const output = new EnvoyOutput(createLogger({ write: (each) => lines.push(each.split('\t').slice(1).join(' ')) }));
   output.line(line('warning', 'b'));
@@ -35,7 +35,7 @@ test('the text of a line is Envoy’s', () => {
   expect(lines).toEqual(['warn default b  component=main\n', 'warn default   c\n']);
 });
 
-test('warnings about what the agent does itself are info or debug in the log, and keep their level in the trace', () => {
+test("logs warnings about the agent's own actions as info or debug, and records them as warnings", () => {
   const { log, lines } = recordingLog();
   const recorded: EnvoyLogLine[] = [];
   const output = new EnvoyOutput(log, { run, onLine: (entry) => recorded.push(entry) });
@@ -59,14 +59,14 @@ test('warnings about what the agent does itself are info or debug in the log, an
   expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
 });
 
-test('a level that Envoy does not have is a part of a line without a prefix, also where every object has one of that name', () => {
+test('treats an unknown level as text, including names of Object.prototype', () => {
   const { log, lines } = recordingLog();
   const output = new EnvoyOutput(log, { run });
   for (const name of ['constructor', '__proto__', 'toString']) output.line(line(name, 'x'));
   expect(lines).toHaveLength(3);
 });
 
-test('every line is told of to whoever keeps them', () => {
+test('passes each line to the callback', () => {
   const told: EnvoyLogLine[] = [];
   const output = new EnvoyOutput(recordingLog().log, { onLine: (entry) => told.push(entry) });
   output.line(line('critical', 'bad'));
@@ -78,43 +78,43 @@ test('every line is told of to whoever keeps them', () => {
   ]);
 });
 
-describe('last words', () => {
+describe("exit reason in Envoy's log", () => {
   const lastWordsAfter = (...lines: string[]): string => {
     const output = new EnvoyOutput(recordingLog().log, { run });
     for (const each of lines) output.line(each);
     return output.lastWords();
   };
 
-  test('are the error, not its continuation and not the chatter after it', () => {
+  test('is the error, without its continuation and later lines', () => {
     expect(lastWordsAfter(line('critical', 'cannot bind'), 'cannot bind', line('info', 'exiting'))).toBe('cannot bind');
     expect(lastWordsAfter(line('critical', 'bad field near 1:19'), 'bogus')).toBe('bad field near 1:19');
   });
 
-  test('are the reason after a message that an error prints', () => {
+  test('is the text after the message that an error prints', () => {
     const reason = 'Proto constraint validation failed (ClusterValidationError.Name: value is required)';
     expect(lastWordsAfter(line('critical', 'error initializing: static_resources {'), '}', `: ${reason}`)).toBe(reason);
   });
 
-  test('are the bare message when Envoy could not even log', () => {
+  test('is a line without prefix if Envoy could not log', () => {
     expect(lastWordsAfter(line('warning', 'no limit'), 'unable to bind domain socket')).toBe(
       'unable to bind domain socket',
     );
   });
 
-  test('are what crashed, not the frames of the stack', () => {
+  test('is the crash, without stack frames', () => {
     const frames = ['Backtrace (use tools):', 'Envoy version: 1', 'Address mapping: 5', '#0: [0x7f]'];
     expect(lastWordsAfter(...['Caught Segmentation fault', ...frames].map((text) => line('critical', text)))).toBe(
       'Caught Segmentation fault',
     );
   });
 
-  test('are the signal that Envoy caught, unless an error explains more', () => {
+  test('is the caught signal, unless an error explains more', () => {
     const caught = [line('warning', 'caught ENVOY_SIGTERM'), line('info', 'exiting')];
     expect(lastWordsAfter(line('warning', 'no limit'), ...caught)).toBe('caught ENVOY_SIGTERM');
     expect(lastWordsAfter(line('critical', 'cannot bind'), ...caught)).toBe('cannot bind');
   });
 
-  test('are nothing when the last line is too old to be about the end', () => {
+  test('is empty if the last error is too old', () => {
     let now = 0;
     const output = new EnvoyOutput(recordingLog().log, { run, now: () => now });
     output.line(line('error', 'a probe failed'));
@@ -122,7 +122,7 @@ describe('last words', () => {
     expect(output.lastWords()).toBe('');
   });
 
-  test('tell when the parent refused the child', () => {
+  test('distinguishes a child that its parent refused', () => {
     const output = new EnvoyOutput(recordingLog().log, { run });
     expect(output.refusedByParent).toBe(false);
     output.line('previous envoy process is still initializing');

@@ -1,16 +1,16 @@
-/** Envoy's output: lines of our log, and what it said last before it ended. */
+/** Parses Envoy's log into log lines of the agent, and finds the reason of an exit. */
 import type { Logger } from '../../../runtime/output/log.ts';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
 export interface EnvoyLogLine {
   readonly level: Level;
-  /** Envoy's name for the part that speaks, `main`, `upstream`; absent for lines without a prefix. */
+  /** Envoy's logger name, such as `main` or `upstream`; absent for lines without a prefix. */
   readonly component?: string;
   readonly text: string;
 }
 
-/** Our levels by Envoy's names: a Map, since what stands there may come from a request, through an access log. */
+/** Envoy's level names. A Map, because the key may be part of a request, by way of an access log. */
 const levels: ReadonlyMap<string, Level> = new Map([
   ['trace', 'debug'],
   ['debug', 'debug'],
@@ -21,7 +21,7 @@ const levels: ReadonlyMap<string, Level> = new Map([
   ['critical', 'error'],
 ]);
 
-/** A line in the format of `envoyLogFormat`; undefined when it has no such prefix. */
+/** Parses a line in the format `envoyLogFormat`; `undefined` if it has no such prefix. */
 export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
   const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
   const known = level === undefined ? undefined : levels.get(level);
@@ -29,13 +29,13 @@ export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
 }
 
 const longestLastWords = 400;
-/** Last words that are older are not about the end. */
+/** Older messages do not explain the exit. */
 const lastWordsAgeMs = 5_000;
-/** Only a warning, but the reason of an exit with code 0. */
+/** Logged as a warning, but the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 /**
- * Warnings of Envoy about what its agent does: a hot restart, an end, and resets of connections to the agent's own sockets for xDS and
- * secrets, which last for less than 10 s at a hand-over. A longer loss, and a status without a connection, stay warnings.
+ * Expected warnings during a hot restart or shutdown, and resets of connections to the agent's sockets for xDS and secrets, which last less than
+ * 10 s at a hand-over. A longer loss, and a status without connection reset, stay warnings.
  */
 const routine: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
@@ -43,21 +43,24 @@ const routine: readonly RegExp[] = [
   caughtSignal,
   /^\w+ gRPC config stream to [xs]ds-grpc closed( since \ds ago)?: 1[34], .*upstream_reset_(before|after)_response_started\{/,
 ];
-/** A status that the agent sent on its xDS socket: the agent's own warning about the control plane has it. */
+/** A status that the agent sent on its xDS socket. The agent has already logged the cause as a warning about the control plane. */
 const loggedByAgent = /^\w+ gRPC config stream to xds-grpc closed( since \d+s ago)?: \d+, .*\{via_upstream\}/;
-/** An error about a whole message has the message in it, line by line, and the reason after it: `: Proto constraint validation failed`. */
+/**
+ * Start of the reason, as in `: Proto constraint validation failed`. In an error about a message it follows the text of that message, which has many
+ * lines.
+ */
 const endOfError = /^: (?=[A-Z])/;
 const refusal = 'previous envoy process is still initializing';
 
 export interface EnvoyOutputOptions {
-  /** Whose lines they are, for the log. */
+  /** Identifies the process in log fields. */
   readonly run?: { readonly epoch: number; readonly baseId: number };
-  /** Told of every line. */
+  /** Called for each line. */
   readonly onLine?: (line: EnvoyLogLine) => void;
   readonly now?: () => number;
 }
 
-/** Reads the output of one process. Every line goes to the log with Envoy's own level, but {@link logLevelOf}. */
+/** Reads the output of one process. Logs each line with Envoy's level, except as in {@link logLevelOf}. */
 export class EnvoyOutput {
   readonly #log: Logger;
   readonly #run: EnvoyOutputOptions['run'];
@@ -74,12 +77,12 @@ export class EnvoyOutput {
     this.#now = now;
   }
 
-  /** Envoy refused to attach to its parent (spec/envoy-hot-restart.md fact 1). */
+  /** Envoy did not attach because its parent refused it (spec/envoy-hot-restart.md fact 1). */
   get refusedByParent(): boolean {
     return this.#refused;
   }
 
-  /** What it said last, shortly before now: the reason, when it ends by itself. Empty when it said nothing. */
+  /** The most significant recent message: the reason if Envoy exits by itself. Otherwise empty. */
   lastWords(): string {
     return this.#last === undefined || this.#now() - this.#last.at > lastWordsAgeMs ? '' : this.#last.text;
   }
@@ -87,7 +90,7 @@ export class EnvoyOutput {
   line(line: string): void {
     if (line.trim() === '') return;
     const parsed = parseEnvoyLine(line);
-    // A line without a prefix continues the one before it: a list, a stack, the bare message of an error.
+    // A line without a prefix continues the previous one: a list, a stack trace, the message of an error.
     const entry: EnvoyLogLine = parsed ?? { level: this.#level, text: line };
     const { level, component, text } = entry;
     this.#level = level;
@@ -110,7 +113,7 @@ export class EnvoyOutput {
   }
 }
 
-/** Warnings that are {@link routine} are info, those that the agent has logged itself debug. */
+/** Expected warnings become info, warnings that the agent has already logged become debug. */
 function logLevelOf({ level, text }: EnvoyLogLine): Level {
   if (level !== 'warn') return level;
   if (loggedByAgent.test(text)) return 'debug';
@@ -118,8 +121,8 @@ function logLevelOf({ level, text }: EnvoyLogLine): Level {
 }
 
 /**
- * How much a line explains an end: an error more than its bare continuation or a signal that Envoy caught. Nothing: the banner of a
- * start, other info lines, warnings, the frames of a stack.
+ * How well a line explains an exit: 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack
+ * frames.
  */
 function weightOf(level: Level, text: string, bare: boolean): number {
   if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;

@@ -5,7 +5,7 @@ import { codedError } from '../../../../test/fixtures/error-details.ts';
 import { temporaryScratch } from '../../../../test/fixtures/real-envoy.ts';
 import { openOutputChannels } from './output-channels.ts';
 
-test('a child can open its outputs again by their names, and the streams end with it', async () => {
+test('lets a child open its outputs by name, and ends the streams with the child', async () => {
   const channels = openOutputChannels(temporaryScratch(), false);
   const child = execa('sh', ['-c', 'echo direct; echo again > /dev/stdout; echo error > /dev/stderr'], {
     stdin: 'ignore',
@@ -18,14 +18,14 @@ test('a child can open its outputs again by their names, and the streams end wit
   expect(stderr).toBe('error\n');
 });
 
-test('an own output that is a file is handed on', () => {
+test('inherits standard output if it is a file', () => {
   const channels = openOutputChannels(temporaryScratch(), true);
   expect(channels.stdout).toEqual({ childEnd: 'inherit', stream: undefined });
   channels.stderr.stream?.destroy();
   channels.release();
 });
 
-test('where there is no place for its pipes, a child is not started with other ones', () => {
+test('reports an error if pipes can be created in no folder, and uses no other pipes', () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(() => openOutputChannels(scratch, false)).toThrow(
     codedError('FILE_UNWRITABLE', { path: '--runDir', got: '/dev/null/below' }),

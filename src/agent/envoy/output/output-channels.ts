@@ -1,6 +1,6 @@
 /**
- * Outputs of a child process that the child can open again by name. Meshes write access logs to `/dev/stdout`; Node's own
- * pipes are sockets, which Linux refuses to open (ENXIO), so Envoy would reject every such listener.
+ * Outputs of a child process that it can also open by name, for access logs to `/dev/stdout`. Node's pipes are sockets, which Linux refuses to
+ * open (ENXIO): Envoy would reject each such listener.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
@@ -11,31 +11,30 @@ import { isSystemError } from '../../../runtime/errors.ts';
 import { isStandardOutputFile } from '../../../runtime/output/outlet.ts';
 import { inScratchFolder, type ScratchParent } from '../scratch-folder.ts';
 
-/** An open file of ours that a child gets. execa takes any; its types know only the first few. */
+/** File descriptor that the child inherits. execa accepts any, but its types list only these. */
 export type FileDescriptor = 3 | 4 | 5 | 6 | 7 | 8 | 9;
 
 export interface OutputChannel {
-  /** What `spawn` is given for the child's `stdout` or `stderr`. */
+  /** Value for `stdio` of `spawn`. */
   readonly childEnd: FileDescriptor | 'pipe' | 'inherit';
-  /** What the child writes; undefined with `pipe` (then it is the child's own stream) and with `inherit`. */
+  /** Stream of the child's output; `undefined` with `pipe`, where the child object has it, and with `inherit`. */
   readonly stream: Readable | undefined;
 }
 
 export interface OutputChannels {
   readonly stdout: OutputChannel;
   readonly stderr: OutputChannel;
-  /** Once the child has its ends: the streams then end when the child does. */
+  /** Closes the agent's copies of the child's ends, so that the streams end with the child. */
   release(): void;
 }
 
 /**
- * Standard output is ours where that is a file: it takes everything at once. Else somebody reads it, or doesn't: an Envoy
- * that writes to it itself keeps all that waits in its memory, without a bound, and cannot end while the pipe is full
- * (measured with 1.40). So that, and standard error, go through named pipes, which we read whatever becomes of what is in
- * them. Where the host has no `mkfifo`, standard output is ours if the child can open it, and Node's pipes serve for the rest.
+ * Opens stdout and stderr of a child. Standard output is inherited if it is a file, which accepts data at once. Otherwise its reader may be slow:
+ * an Envoy that writes to a full pipe buffers without limit and cannot exit (measured with 1.40). So stdout and stderr are named pipes, which the
+ * agent always reads. On hosts without `mkfifo`, stdout is inherited if the child can open it, and Node's pipes are used otherwise.
  *
- * @param scratch where the pipes have names for a moment
- * @throws ChartpilotError FILE_UNWRITABLE when there is no place for them
+ * @param scratch folders in which the pipes get temporary names
+ * @throws ChartpilotError FILE_UNWRITABLE if none of the folders is usable
  */
 export function openOutputChannels(
   scratch: readonly ScratchParent[],
@@ -50,15 +49,17 @@ export function openOutputChannels(
   };
 }
 
-/** Opens the standard error of a child whose other outputs go nowhere; otherwise as {@link openOutputChannels}. */
+/** Opens the stderr of a child with no other output, as {@link openOutputChannels} does. */
 export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChannel & { release(): void } {
   const pipes = namedPipes(scratch, 1);
   return { ...(pipes[0] ?? plain), release: () => release(pipes) };
 }
 
-/** Pipes to a process that outlives this one: who holds it holds their reading ends, too, and one more by which its end is known. */
+/**
+ * Pipes for a process that outlives this agent. The shell above the process also holds their read ends, and `life`, whose closing reports its exit.
+ */
 export interface HeldChannels {
-  /** `readEnd` is undefined where our standard output is a file. */
+  /** `readEnd` is undefined if the agent's standard output is a file. */
   readonly stdout: OutputChannel & { readonly readEnd: number | undefined };
   readonly stderr: NamedPipe;
   readonly life: NamedPipe;
@@ -66,10 +67,10 @@ export interface HeldChannels {
 }
 
 /**
- * As {@link openOutputChannels}, for a process that outlives this one. Undefined where the host has no `mkfifo`: Node's own pipes cannot be
- * opened by who comes after.
+ * As {@link openOutputChannels}, for a process that outlives this agent. `undefined` on hosts without `mkfifo`, because the next agent cannot open
+ * Node's pipes.
  *
- * @throws ChartpilotError FILE_UNWRITABLE when there is no place for them
+ * @throws ChartpilotError FILE_UNWRITABLE if none of the folders is usable
  */
 export function openHeldChannels(
   scratch: readonly ScratchParent[],
@@ -100,23 +101,23 @@ function canBeOpened(path: string): boolean {
 export interface NamedPipe extends OutputChannel {
   readonly childEnd: FileDescriptor;
   readonly stream: Readable;
-  /** What `stream` reads from. */
+  /** File descriptor of `stream`. */
   readonly readEnd: FileDescriptor;
 }
 
-/** Their names are gone before anybody else could use them. */
+/** Creates named pipes and removes their names before other processes can open them. */
 function namedPipes(scratch: readonly ScratchParent[], count: number): NamedPipe[] {
   return inScratchFolder(scratch, (folder) => {
     const paths = Array.from({ length: count }, (_, index) => join(folder, String(index)));
     const { error, status, stderr } = spawnSync('mkfifo', ['-m', '600', ...paths], { encoding: 'utf8' });
     if (error !== undefined && isSystemError(error, 'ENOENT')) return [];
-    // Not every file system has them: then the next folder may.
+    // Some file systems do not support FIFOs: try the next folder.
     if (status !== 0) throw error ?? new Error(stderr.trim() || `mkfifo: exit code ${status}`);
     return openAll(paths);
   });
 }
 
-/** All or none: what was opened before one that cannot be is closed again. */
+/** Closes the opened pipes if one fails. */
 function openAll(paths: readonly string[]): NamedPipe[] {
   const pipes: NamedPipe[] = [];
   try {
@@ -130,7 +131,7 @@ function openAll(paths: readonly string[]): NamedPipe[] {
 }
 
 function openPipe(path: string): NamedPipe {
-  // The reading end first, without waiting for a writer; then the writing end finds its reader.
+  // The read end first: opening it does not wait for a writer, and opening the write end needs a reader.
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK) as FileDescriptor;
   try {
     const childEnd = openSync(path, constants.O_WRONLY) as FileDescriptor;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readLines, readWholeLines } from './output-lines.ts';
 
-/** What is made of output that comes in these pieces. */
+/** Reads output that arrives in these chunks. */
 async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; whole: Buffer[] }> {
   const stream = new PassThrough();
   const lines: string[] = [];
@@ -18,7 +18,7 @@ async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; w
   return { lines, whole };
 }
 
-test('wherever the pieces are cut: lines are whole, and what is passed on is unchanged', async () => {
+test('passes on complete, unchanged lines for any chunk boundaries', async () => {
   const texts = fc.array(fc.constantFrom('a', 'ä€𝄞', '\n', '\n\n', 'long '.repeat(50), '\xff'));
   await fc.assert(
     fc.asyncProperty(texts, fc.array(fc.nat(200)), async (texts, cuts) => {
@@ -34,12 +34,12 @@ test('wherever the pieces are cut: lines are whole, and what is passed on is unc
   );
 });
 
-test('bytes that are no text pass unchanged', async () => {
+test('passes on bytes that are not UTF-8 unchanged', async () => {
   const bytes = Buffer.from([0xff, 0x00, 0x80, 0x0a]);
   expect(Buffer.concat((await read([bytes])).whole)).toEqual(bytes);
 });
 
-test('a line without an end is handed on in pieces, and does not fill the memory', async () => {
+test('splits a line without end, with bounded memory', async () => {
   const piece = Buffer.alloc(40_000, 'x');
   const { lines } = await read(Array.from({ length: 10 }, () => piece));
   expect(lines.map((line) => line.length)).toEqual([80_000, 80_000, 80_000, 80_000, 80_000]);

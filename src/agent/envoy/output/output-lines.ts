@@ -1,11 +1,15 @@
-/** What a child writes, as lines, however much it is: its pipe is read at once, whatever becomes of the lines. */
+/** Splits the output of a child into lines. Reads the pipe even if the lines cannot be processed. */
 import type { Readable } from 'node:stream';
 
-/** Longer ones are cut in pieces: a line without an end must not fill the memory. */
+/** Splits longer lines, so that a line without end does not fill the memory. */
 const longestLineBytes = 64 * 1024;
 const lineEnd = 10;
 
-/** Each line, without its end. @returns when the stream has ended; at once for an output that is not ours to read */
+/**
+ * Passes on each line without its line end.
+ *
+ * @returns a promise that resolves when the stream has ended; immediately if `stream` is null
+ */
 export function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
   return readWholeLines(stream, (lines) => {
     for (const line of lines.toString().replace(/\n$/, '').split('\n')) onLine(line.replace(/\r$/, ''));
@@ -14,9 +18,9 @@ export function readLines(stream: Readable | null, onLine: (line: string) => voi
 }
 
 /**
- * As {@link readLines}, many at once and unchanged, each with its end.
+ * As {@link readLines}, but passes on several unchanged lines at once.
  *
- * @param onLines may say for how long nothing is to be read
+ * @param onLines may return a promise, until which the stream is paused
  */
 export function readWholeLines(
   stream: Readable | null,
@@ -43,7 +47,7 @@ export function readWholeLines(
       give(rest);
       resolve();
     });
-    // A broken pipe is part of an exit, which is reported by itself.
+    // The exit that breaks the pipe is reported separately.
     stream.on('error', () => stream.destroy());
   });
 }

@@ -34,21 +34,21 @@ function runDirectory(): string {
   return folder.path;
 }
 
-/** `sleep`, which nobody else is the parent of. */
+/** Starts `sleep` in place of Envoy. */
 async function startsProcess(record: AgentRecord, epoch: number): Promise<HeldEnvoy> {
   const channels = openHeldChannels(temporaryScratch(), false)!;
   const folder = record.processStarts({ ...live, epoch, configFile: 'envoy.json' });
   const held = HeldEnvoy.start(folder, ['sleep', '60'], channels);
   channels.release();
   onTestFinished(async () => {
-    // Its shell writes how it ended: only then is its folder to be removed.
+    // The shell writes the exit code before the folder is removed.
     if (held.kill('SIGKILL')) await once(held, 'exit');
   });
   await new Promise<void>((resolve) => held.once('spawn', resolve));
   return held;
 }
 
-/** An agent that has a process for epoch 0. */
+/** An agent with a process for epoch 0. */
 async function agentWithProcess(): Promise<{
   runDir: string;
   directory: string;
@@ -66,8 +66,8 @@ async function agentWithProcess(): Promise<{
 
 const isAlive = (pid: number | undefined): boolean => pid !== undefined && startTimeOf(pid) !== undefined;
 
-describe('what a killed agent leaves', () => {
-  test('is found whole by the next one, with what runs and for how long', async () => {
+describe('record of a killed agent', () => {
+  test('restores epochs with their processes and times', async () => {
     const { runDir, held } = await agentWithProcess();
     const found = await new AgentRecord(runDir).read();
     expect(found).toMatchObject({ baseIds: [7, 8] });
@@ -76,7 +76,7 @@ describe('what a killed agent leaves', () => {
     expect(found?.pidOf(live)).toBe(held.pid);
   });
 
-  test('is found whole where an earlier process of the same epoch has left its folder', async () => {
+  test('restores an epoch even if an earlier process of it left its folder', async () => {
     const { runDir, record, held } = await agentWithProcess();
     held.kill('SIGKILL');
     await once(held, 'exit');
@@ -87,7 +87,7 @@ describe('what a killed agent leaves', () => {
     expect(isAlive(next.pid)).toBe(true);
   });
 
-  test('is nothing where an agent has ended in order', async () => {
+  test('is removed when an agent exits normally', async () => {
     const { runDir, record, held } = await agentWithProcess();
     held.kill('SIGKILL');
     await new Promise((resolve) => held.once('exit', resolve));
@@ -96,14 +96,14 @@ describe('what a killed agent leaves', () => {
     expect(new AgentRecord(runDir).isThere).toBe(false);
   });
 
-  test('lacks an epoch whose process was never started', async () => {
+  test('omits an epoch whose process never started', async () => {
     const { runDir, record } = await agentWithProcess();
     record.supervisorKnows(knows(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
     const found = await new AgentRecord(runDir).read();
     expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
   });
 
-  test('lacks a parent whose end was told, and whose folder is gone: what serves is taken over', async () => {
+  test('omits a draining parent whose exit was handled, and restores the serving epoch', async () => {
     const { runDir, record, held } = await agentWithProcess();
     const parent: EpochRecord = { ...live, name: 'epoch-1', epoch: 1, phase: 'leaving' };
     record.supervisorKnows(knows(live, parent));
@@ -112,7 +112,7 @@ describe('what a killed agent leaves', () => {
     expect(isAlive(held.pid)).toBe(true);
   });
 
-  test('a child may have been live, unseen, since its start, and its parent been told to leave', async () => {
+  test('states how long a child may have been live unobserved before its parent drained', async () => {
     const { runDir, record } = await agentWithProcess();
     const startedFrom = hostMs();
     await startsProcess(record, 1);
@@ -129,7 +129,7 @@ describe('what a killed agent leaves', () => {
     expect(await found()).toMatchObject([{ unseenMs: left?.unseenMs }, { startedAtMs: starting?.startedAtMs }]);
   });
 
-  test('a parent whose child died has its time anew from the next one that is live in its place', async () => {
+  test('restarts the time of a draining parent when a new child is live in place of a failed one', async () => {
     const { runDir, record } = await agentWithProcess();
     const parent = { ...live, phase: 'leaving' } as const;
     const child = { ...live, name: 'epoch-1', epoch: 1 };
@@ -148,17 +148,17 @@ describe('what a killed agent leaves', () => {
   });
 
   test.each([
-    ['cut short', (text: string) => text.slice(0, text.length / 2)],
+    ['truncated', (text: string) => text.slice(0, text.length / 2)],
     ['of another format', (text: string) => text.replace('"format":3', '"format":2')],
     ['empty', () => ''],
-    ['no object', () => '[]'],
-    ['longer than any', (text: string) => `${text}${' '.repeat(70_000)}`],
-    ['of an epoch twice', (text: string) => text.replace(/"epochs":\[(.*?)\]/, '"epochs":[$1,$1]')],
-    ['of a folder elsewhere', (text: string) => text.replace(/"folder":"/g, '"folder":"../')],
-    ['of a base id that it does not have', (text: string) => text.replace('"baseIds":[7,8]', '"baseIds":[8,9]')],
-    ['of a phase that there is not', (text: string) => text.replace('"live"', '"asleep"')],
-    ['of no process that it has a folder for', (text: string) => text.replace(/"processes":\[.*?\]/, '"processes":[]')],
-  ])('is ended, not believed, where the record is %s', async (_, change) => {
+    ['not an object', () => '[]'],
+    ['too long', (text: string) => `${text}${' '.repeat(70_000)}`],
+    ['naming an epoch twice', (text: string) => text.replace(/"epochs":\[(.*?)\]/, '"epochs":[$1,$1]')],
+    ['naming a folder outside of its directory', (text: string) => text.replace(/"folder":"/g, '"folder":"../')],
+    ['naming the base ID of another agent', (text: string) => text.replace('"baseIds":[7,8]', '"baseIds":[8,9]')],
+    ['naming an unknown phase', (text: string) => text.replace('"live"', '"asleep"')],
+    ['without the processes of its folders', (text: string) => text.replace(/"processes":\[.*?\]/, '"processes":[]')],
+  ])('is rejected, and its processes are killed, if the file is %s', async (_, change) => {
     const { runDir, directory, held } = await agentWithProcess();
     const file = join(directory, 'record.json');
     const text = readFileSync(file, 'utf8');
@@ -169,19 +169,19 @@ describe('what a killed agent leaves', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('is ended where another folder lies beside those of the record', async () => {
+  test('is rejected if its directory has an unknown Envoy folder', async () => {
     const { runDir, directory, held } = await agentWithProcess();
     mkdirSync(join(directory, 'envoy-7-9-1-1-1'));
     expect(await new AgentRecord(runDir).read()).toBeUndefined();
     await eventually('its process is gone', () => !isAlive(held.pid));
   });
 
-  test('is ended with its shell in one, where that has not said yet whom it has started: an Envoy without its shell would end its parent', async () => {
+  test('is rejected with a kill of shell and Envoy together, because an Envoy without its shell ends its parent', async () => {
     const runDir = runDirectory();
     const record = new AgentRecord(runDir);
     record.keep([7, 8], sources);
     const [ready, told] = [join(runDir, 'ready'), join(runDir, 'told')];
-    // As Envoy ties itself to its shell.
+    // Receives SIGTERM when its shell exits, as Envoy does.
     const tied = `trap 'echo >${told}; exit' TERM; echo >${ready}; while :; do sleep 0.01; done`;
     const folder = record.processStarts({ ...live, configFile: 'envoy.json' });
     const channels = openHeldChannels(temporaryScratch(), false)!;
@@ -196,7 +196,7 @@ describe('what a killed agent leaves', () => {
     expect(existsSync(told)).toBe(false);
   });
 
-  test('names a process of another start time: that one is left alone', async () => {
+  test('leaves a process alone whose start time differs', async () => {
     const { runDir, directory, held } = await agentWithProcess();
     const folder = readdirSync(directory).find((name) => name.startsWith('envoy-'))!;
     writeFileSync(join(directory, folder, 'envoy'), `${process.pid} 1\n`);
@@ -207,7 +207,7 @@ describe('what a killed agent leaves', () => {
   });
 });
 
-test('an adopted process tells its exit code, also where it has ended before', async () => {
+test('reports the exit code of an adopted process, even if it exited before the adoption', async () => {
   const runDir = runDirectory();
   const start = (...command: string[]): HeldEnvoy => {
     const channels = openHeldChannels(temporaryScratch(), false)!;
@@ -218,7 +218,7 @@ test('an adopted process tells its exit code, also where it has ended before', a
   const exitOf = (held: HeldEnvoy) => new Promise((resolve) => held.once('exit', (...end) => resolve(end)));
   const slow = start('sleep', '60');
   await new Promise<void>((resolve) => slow.once('spawn', resolve));
-  // Until then it is a copy of its shell, which wakes at a SIGTERM and goes on.
+  // Before `exec`, the process is a copy of its shell, which ignores SIGTERM.
   await eventually('it is no shell any more', () => readFileSync(`/proc/${slow.pid}/comm`, 'utf8') === 'sleep\n');
   const adopted = HeldEnvoy.adopt(slow.folder)!;
   expect(adopted.pid).toBe(slow.pid);
@@ -235,14 +235,14 @@ test('an adopted process tells its exit code, also where it has ended before', a
   expect(await exitOf(HeldEnvoy.adopt(quick.folder)!)).toEqual([3, null]);
 });
 
-test('a command that is not there ends as the shell says', async () => {
+test('reports exit code 127 for a missing command', async () => {
   const channels = openHeldChannels(temporaryScratch(), false)!;
   const held = HeldEnvoy.start(join(runDirectory(), 'envoy-x'), ['/nowhere/envoy'], channels);
   channels.release();
   expect(await new Promise((resolve) => held.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
 });
 
-test('a start is withdrawn as long as its shell has not begun, and not after', async () => {
+test('withdraws a start only before its shell has begun', async () => {
   const runDir = runDirectory();
   const folder = join(runDir, 'envoy-y');
   mkdirSync(folder);
@@ -253,8 +253,8 @@ test('a start is withdrawn as long as its shell has not begun, and not after', a
   expect(existsSync(held.folder)).toBe(true);
 });
 
-describe('of records that other containers have left in the same run directory', () => {
-  /** @param boot of the start of the kernel; undefined: this one's */
+describe('records of other containers in the same run directory', () => {
+  /** @param boot another boot ID (default: of this host) */
   function neighbour({ boot, isOfOwnNamespace = false }: { boot?: string; isOfOwnNamespace?: boolean } = {}) {
     const runDir = runDirectory();
     const own = new AgentRecord(runDir).directory;
@@ -275,7 +275,7 @@ describe('of records that other containers have left in the same run directory',
     return neighbours;
   };
 
-  test('one whose owner lives is not touched', async () => {
+  test('are kept if their owner is alive', async () => {
     const { runDir, own, directory, living } = neighbour();
     expect(ownerOf(directory)).toBe('lives');
     expect((await look(runDir, own)).unknown).toEqual([]);
@@ -283,7 +283,7 @@ describe('of records that other containers have left in the same run directory',
     closeSync(living);
   });
 
-  test('one whose owner is gone is removed, at the second look', async () => {
+  test('are removed at the second check if their owner has exited', async () => {
     const { runDir, own, directory, living } = neighbour();
     closeSync(living);
     const neighbours = new Neighbours(runDir, own, soonMs);
@@ -292,7 +292,7 @@ describe('of records that other containers have left in the same run directory',
     expect(existsSync(own)).toBe(true);
   });
 
-  test('one whose next agent begins between the two looks is not touched', async () => {
+  test('are kept if their next agent starts between the two checks', async () => {
     const { runDir, own, directory, living } = neighbour();
     closeSync(living);
     const looking = look(runDir, own);
@@ -303,13 +303,10 @@ describe('of records that other containers have left in the same run directory',
   });
 
   test.each([
-    [
-      'of another host, or of another start of this one',
-      (directory: string) => writeFileSync(join(directory, 'boot'), 'x'),
-    ],
-    ['that does not say of which host it is', (directory: string) => rmSync(join(directory, 'boot'))],
+    ['of another host or boot', (directory: string) => writeFileSync(join(directory, 'boot'), 'x')],
+    ['without a boot ID', (directory: string) => rmSync(join(directory, 'boot'))],
     ['without its pipe', (directory: string) => rmSync(join(directory, 'living'))],
-  ])('one %s is left, and told of', async (_, change) => {
+  ])('are kept and reported if their owner is unknown, such as one %s', async (_, change) => {
     const { runDir, own, directory, living } = neighbour();
     closeSync(living);
     change(directory);
@@ -317,7 +314,7 @@ describe('of records that other containers have left in the same run directory',
     expect(existsSync(directory)).toBe(true);
   });
 
-  test('one of a namespace that had the number of this one is removed at once, unless it is another host’s', async () => {
+  test('are removed at once if they are of an earlier PID namespace with the same number, unless of another host', async () => {
     const gone = neighbour({ isOfOwnNamespace: true });
     new Neighbours(gone.runDir, gone.own).stop();
     expect(existsSync(gone.directory)).toBe(false);
@@ -327,7 +324,7 @@ describe('of records that other containers have left in the same run directory',
     for (const { living } of [gone, other]) closeSync(living);
   });
 
-  test('the owner lives as long as an Envoy’s shell does, also without an agent', async () => {
+  test('have a living owner while the shell of an Envoy runs without an agent', async () => {
     const directory = runDirectory();
     const living = openLiving(directory)!;
     const channels = openHeldChannels(temporaryScratch(), false)!;
@@ -342,7 +339,7 @@ describe('of records that other containers have left in the same run directory',
   });
 });
 
-test('bytes of a record that are changed, lost or doubled at random never throw, and what is read names its own folders only', () => {
+test('rejects or validates a randomly damaged record without throwing, and accepts only folders of its own directory', () => {
   const runDir = runDirectory();
   const record = new AgentRecord(runDir);
   record.keep([7, 8], sources);
@@ -376,11 +373,11 @@ test('bytes of a record that are changed, lost or doubled at random never throw,
       expect(name).toMatch(/^epoch-\d+b?$/);
     }
   }
-  // Digits and texts that mean something else, but nothing that is not as an agent writes it.
+  // Accepted records differ only in digits and texts.
   expect(believed).toBeGreaterThan(100);
 });
 
-test('a record is whole or none', () => {
+test('rejects incomplete records', () => {
   expect(parseRecord('{"format":3}')).toBeUndefined();
   expect(parseRecord('null')).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 /**
- * What an agent that is killed leaves for the next one of its container: the record of what it knew, and a folder for each Envoy
- * (held-envoy.ts). It is written before what it says is done, whole or not at all; and it is believed only as a whole: of one that makes no
- * sense, every process that its folders name is ended, and the next agent begins as if there had been none.
+ * State that a killed agent leaves for the next agent of its container: a record file, and a folder for each Envoy (held-envoy.ts). The file is
+ * replaced atomically before the recorded action happens. If the record is invalid, the next agent kills all recorded processes and starts as if
+ * there were no record.
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,24 +21,23 @@ import type { EnvoyRun } from '../serving-envoy.ts';
 import { containerIdentity, Neighbours } from './record-neighbours.ts';
 import { openLiving } from './record-owner.ts';
 
-/** The format of records. One of another format is not read: its Envoys are ended, and Envoy is started anew. */
+/** Version of the format. For another version, the next agent kills the recorded Envoys and starts a new one. */
 export const recordFormat = 3;
 const mostBytes = 64 * 1024;
 const mostEpochs = 8;
-/** How long a shell that was just started has to say so. */
+/** How long to wait for the files of a shell that was just started. */
 const beginLimitMs = 500;
 const beginPollMs = 5;
 
-/** The path of the record. */
 export const recordIn = (directory: string): string => join(directory, 'record.json');
 
-/** One Envoy that was, or was about to be, started. */
+/** An Envoy that was started or is about to be. */
 interface KeptProcess extends EnvoyRun {
-  /** Name of the Envoy's folder in the directory of the record. */
+  /** Name of the Envoy's folder, next to the record. */
   readonly folder: string;
   readonly configFile: string;
   readonly adminPort: number;
-  /** When the process was started, by {@link hostMs}. */
+  /** By {@link hostMs}. */
   readonly startedAtMs: number;
 }
 
@@ -46,20 +45,20 @@ interface KeptRecord {
   readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
   readonly knowledge: PersistedState;
-  /** When each epoch, by its name, came into its phase. */
+  /** When each epoch entered its phase; the key is the epoch's name. */
   readonly since: Readonly<Record<string, number>>;
   readonly processes: readonly KeptProcess[];
   readonly binaries: readonly DescribedBinary[];
 }
 
-/** What the record is written from, beside what it is told. */
+/** Sources of recorded values that are not passed to the record. */
 export interface RecordSources {
   readonly binaries: Pick<EnvoyBinaries, 'describe'>;
 }
 
 export class AgentRecord {
   readonly #directory: string;
-  /** An open file that tells others that this container lives; undefined: they cannot be told. */
+  /** Open file that marks this container as alive for agents of other containers; `undefined` if named pipes are unavailable. */
   readonly living: number | undefined;
   readonly #neighbours: Neighbours;
   #sources: RecordSources | undefined;
@@ -69,20 +68,20 @@ export class AgentRecord {
   #processes: readonly KeptProcess[] = [];
   #started = 0;
   #written = '';
-  /** What the file says, or would say if it could be written. */
+  /** Content of the file, or its intended content if it could not be written. */
   #newest: KeptRecord | undefined;
 
   /**
-   * Of the container that this process lives in: of the first process of this pid namespace.
+   * Opens the record of the container of this process, identified by its PID namespace.
    *
-   * @throws ChartpilotError when the directory cannot be made
+   * @throws ChartpilotError if the directory cannot be created
    */
   constructor(runDir: string) {
     ensureRunDir(runDir);
     this.#directory = join(runDir, `live-restore-${containerIdentity()}`);
     try {
       mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-      // What is in there is run and killed: another user may have created it under this name where others can write to the run directory.
+      // Processes named in this directory are adopted or killed. In a shared run directory, another user may have created it.
       requireOwnDirectory(this.#directory);
     } catch (error) {
       throw unwritable(this.#directory, error, '--runDir');
@@ -91,25 +90,24 @@ export class AgentRecord {
     this.#neighbours = new Neighbours(runDir, this.#directory);
   }
 
-  /** Directories of other containers of which nobody here can tell whether they live. */
+  /** Directories of other containers that may or may not be alive. */
   get unknownOwners(): readonly string[] {
     return this.#neighbours.unknown;
   }
 
-  /** The directory in which agents of this container meet. */
   get directory(): string {
     return this.#directory;
   }
 
-  /** The base ids of the agent that has written it; undefined: it says nothing. Nothing is touched. */
+  /** Base IDs of the agent that wrote the record; `undefined` if there is no valid record. */
   get baseIds(): readonly number[] | undefined {
     return (parseRecord(this.#text) ?? this.#newest)?.baseIds;
   }
 
   /**
-   * Makes sure that another agent can go on with what it says.
+   * Ensures that the file is written and current, so that another agent can continue.
    *
-   * @throws Error when it cannot be written, or something else is there
+   * @throws Error if the file cannot be written or has other content
    */
   require(): void {
     this.#written = '';
@@ -118,14 +116,14 @@ export class AgentRecord {
       throw new Error('state record not written: check the disk and the permissions of the run directory');
   }
 
-  /** Whether another agent has been here. */
+  /** Whether a previous agent left a record or Envoys. */
   get isThere(): boolean {
     return this.#text !== '' || this.#folders().length > 0;
   }
 
-  /** What an agent that was killed has left; undefined: nothing that one could go on with, and then nothing of it runs any more. */
+  /** Reads the state that a killed agent left. Kills its Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
-    // Where this agent has given up what no other agent has taken, its own record counts, also if it could not be written.
+    // If no agent took over what this agent handed over, its own record is valid, even if the file could not be written.
     const kept = parseRecord(this.#text) ?? this.#newest;
     const adoption = kept && (await this.#adoptionOf(kept));
     if (kept === undefined || adoption === undefined) {
@@ -139,7 +137,7 @@ export class AgentRecord {
     return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
   }
 
-  /** From now on the record is written whenever something changes. */
+  /** Starts to write the record at each change. */
   keep(baseIds: readonly number[], sources: RecordSources): void {
     this.#baseIds = baseIds;
     this.#sources = sources;
@@ -151,7 +149,7 @@ export class AgentRecord {
     this.#knowledge = knowledge;
     const phases = new Map(before?.epochs.map(({ name, phase }) => [name, phase]));
     const isKnown = ({ name, phase }: EpochRecord): boolean => before === undefined || phases.get(name) === phase;
-    // A parent's time counts anew from a child that is live in a dead one's place.
+    // A parent's shutdown time restarts when a new child is live in place of a failed one.
     const news = knowledge.epochs.filter((epoch) => epoch.phase === 'live' && !isKnown(epoch));
     const isSuperseded = ({ phase, baseId, epoch }: EpochRecord): boolean =>
       phase === 'leaving' && news.some((child) => child.baseId === baseId && child.epoch === epoch + 1);
@@ -164,7 +162,11 @@ export class AgentRecord {
     this.#write();
   }
 
-  /** An Envoy is about to be started. @returns the folder that is to be its */
+  /**
+   * Records an Envoy that is about to start.
+   *
+   * @returns the folder for it
+   */
   processStarts({
     epoch,
     baseId,
@@ -173,7 +175,7 @@ export class AgentRecord {
   }: Pick<KeptProcess, keyof EnvoyRun | 'adminPort' | 'configFile'>): string {
     const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#started++}`;
     const others = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
-    // An agent that was about to take over has seen this process exit and left its folder, which the record names no more.
+    // An agent that was about to take over has observed this process's exit and left its folder, which the record no longer names.
     const earlier = this.#processes.filter((other) => !others.includes(other));
     for (const process of earlier) endHeld(join(this.#directory, process.folder));
     this.#processes = [...others, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
@@ -181,13 +183,13 @@ export class AgentRecord {
     return join(this.#directory, folder);
   }
 
-  /** Where one is that another agent has started. */
+  /** Folder of an Envoy that another agent has started. */
   folderOf({ epoch, baseId }: EnvoyRun): string | undefined {
     const kept = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
     return kept && join(this.#directory, kept.folder);
   }
 
-  /** Ends whatever was started, and forgets it: for an agent that cannot go on with it, and for the end of one that can. */
+  /** Kills all recorded Envoys and removes the record. */
   endAll(): number[] {
     const killed = this.#folders().flatMap((folder) => endHeld(join(this.#directory, folder)));
     this.#processes = [];
@@ -198,7 +200,7 @@ export class AgentRecord {
     return killed;
   }
 
-  /** Every Envoy is gone. */
+  /** Removes the record after the last Envoy has exited. */
   close(): void {
     this.endAll();
     this.#neighbours.stop();
@@ -210,7 +212,7 @@ export class AgentRecord {
     return recordIn(this.#directory);
   }
 
-  /** Empty where there is none, or more than an agent writes. */
+  /** Empty if the file is missing or too large. */
   get #text(): string {
     const text = textOf(this.#file);
     return text.length > mostBytes ? '' : text;
@@ -225,12 +227,12 @@ export class AgentRecord {
     return folder === undefined ? undefined : envoyIn(folder)?.pid;
   }
 
-  /** Undefined: what it says is not what is there. */
+  /** Builds the state to adopt; `undefined` if the record does not match the processes. */
   async #adoptionOf({ knowledge, since, processes }: KeptRecord): Promise<Adoption | undefined> {
     const epochs: AdoptedEpoch[] = [];
     for (const record of knowledge.epochs) {
       const kept = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
-      // The agent was killed before it had prepared it, or its shell had not begun.
+      // The agent was killed before it prepared the epoch, or before the shell started.
       if (kept === undefined || !(await this.#hasBegun(kept.folder))) {
         if (record.phase === 'starting' || this.#isOver(record.phase, kept?.folder)) continue;
         return undefined;
@@ -239,7 +241,7 @@ export class AgentRecord {
       const elapsedMs = Math.max(0, hostMs() - begun);
       const unseenMs = unseenMsOf(record, processes, begun);
       const { startedAtMs } = kept;
-      // The port is known when its process is started, which may be before the supervisor was told of it.
+      // The port is recorded when the process starts, possibly before the supervisor recorded it.
       const { configFile, adminPort } = kept;
       epochs.push({ ...record, adminPort, configFile, startedAtMs, elapsedMs, unseenMs });
     }
@@ -248,13 +250,13 @@ export class AgentRecord {
     if (isStrange || epochs.length === 0) return undefined;
     for (const process of processes) {
       const isAdopted = epochs.some(({ epoch, baseId }) => epoch === process.epoch && baseId === process.baseId);
-      // For the agent that was killed this process's epoch was over.
+      // The killed agent had already removed the epoch of this process.
       if (!isAdopted) endHeld(join(this.#directory, process.folder));
     }
     return { ...knowledge, epochs };
   }
 
-  /** A folder goes when the end of its Envoy has been told: of one that was not needed any more nothing is left to take over. */
+  /** Whether the exit of an unneeded Envoy was handled, which removes its folder: nothing is left to adopt. */
   #isOver(phase: EpochRecord['phase'], folder: string | undefined): boolean {
     if (phase !== 'leaving' && phase !== 'retiring') return false;
     return folder === undefined || !existsSync(join(this.#directory, folder));
@@ -270,7 +272,7 @@ export class AgentRecord {
     return true;
   }
 
-  /** Whole or not at all; what cannot be written costs the next agent what it would have said, and this one nothing. */
+  /** Replaces the file atomically. If this fails, only a later adoption is affected. */
   #write(): void {
     if (this.#sources === undefined || this.#knowledge === undefined) return;
     const living = new Set(this.#folders());
@@ -290,7 +292,7 @@ export class AgentRecord {
       replaceFileSync(this.#file, text);
       this.#written = text;
     } catch {
-      // An old record is worse than none: it names Envoys by what they are no more.
+      // Remove the old record: it describes Envoys that have changed since.
       removeQuietly(this.#file);
     }
   }
@@ -298,18 +300,18 @@ export class AgentRecord {
 
 export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'binaries'> {
   readonly adoption: Adoption;
-  /** Number of an Envoy's process; undefined: the record has none. */
+  /** PID of a recorded Envoy; `undefined` if not recorded. */
   pidOf(run: EnvoyRun): number | undefined;
 }
 
-/** How long the child of an epoch that leaves may have been live unseen, in milliseconds: at most since it was started. */
+/** For a draining epoch, how long its child may have been live unobserved, in milliseconds: at most since its start. */
 function unseenMsOf({ epoch, baseId, phase }: EpochRecord, processes: readonly KeptProcess[], begun: number): number {
   if (phase !== 'leaving') return 0;
   const child = processes.find((other) => other.epoch === epoch + 1 && other.baseId === baseId);
   return child === undefined ? 0 : Math.max(0, begun - child.startedAtMs);
 }
 
-/** Holds again what Envoys run from; what is not to be had any more nobody wants to go back to. */
+/** Pins the binaries of the adopted Envoys again. Replaces binaries that are missing by the serving Envoy's or the first one. */
 export function restoreBinaries(
   binaries: Pick<EnvoyBinaries, 'restore'>,
   { binaries: described, adoption, pidOf }: FoundRecord,
@@ -325,7 +327,7 @@ export function restoreBinaries(
   return { ...adoption, desired: { ...desired, binary: instead(desired.binary) }, provenBinary: instead(provenBinary) };
 }
 
-/** Undefined unless all of it makes sense. */
+/** `undefined` unless all of the record is valid. */
 export function parseRecord(text: string): KeptRecord | undefined {
   const record = parsed(text);
   if (!isObject(record) || record.format !== recordFormat) return undefined;
@@ -404,7 +406,7 @@ function isEpoch(value: unknown): value is EpochRecord {
   );
 }
 
-/** Whether a value of the file describes a process, whose folder must be one of the record's directory. */
+/** Validates an entry of `processes`. Its folder must be directly in the record's directory. */
 function isProcess(value: unknown): value is KeptProcess {
   if (!isObject(value)) return false;
   const { epoch, baseId, folder, configFile, adminPort, startedAtMs } = value;

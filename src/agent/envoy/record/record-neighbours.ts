@@ -1,7 +1,4 @@
-/**
- * Records that other containers have left in the same run directory: removed where their owner is surely gone, and never touched where it may
- * live.
- */
+/** Records of other containers in the same run directory. Removes those whose container has surely exited, and leaves those that may be alive. */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOwnDirectory } from '../../../runtime/files/run-dir.ts';
@@ -9,12 +6,12 @@ import { startTimeOf } from '../base-ids/base-ids.ts';
 import { removeQuietly } from '../quiet-files.ts';
 import { isOfThisBoot, type OwnerLife, ownerOf } from './record-owner.ts';
 
-/** Between two agents of a container nobody may live for 2 s; one that is about to begin has the time until then. */
+/** Between two agents of a container, up to 2 s pass without a live process. Within this time a new agent starts. */
 const secondLookMs = 10_000;
 const mostLooked = 256;
 const named = /^live-restore-(\d+)-(\d+)$/;
 
-/** Tells containers apart, by the first process and its pid namespace: no process of another one can be found here. */
+/** Identifies a container by its PID namespace and first process. The processes of other containers are not visible here. */
 export const containerIdentity = (): string => `${pidNamespace()}-${startTimeOf(1) ?? '0'}`;
 
 function pidNamespace(): string {
@@ -23,7 +20,7 @@ function pidNamespace(): string {
 }
 
 export class Neighbours {
-  /** Nobody here can tell whether their owners live: another host's, or of another start of this one. */
+  /** Records of unknown owners: of another host, or from before a restart of this one. */
   readonly unknown: readonly string[];
   readonly #second: NodeJS.Timeout;
 
@@ -33,7 +30,7 @@ export class Neighbours {
       .filter((name) => named.test(name))
       .slice(0, mostLooked)
       .map((name) => join(runDir, name))
-      // Those of other users say nothing that counts here.
+      // Directories of other users are not trusted.
       .filter((directory) => directory !== own && isOfThisUser(directory));
     for (const directory of others) if (isForerunner(directory)) removeQuietly(directory);
     const owners = others
@@ -52,7 +49,9 @@ export class Neighbours {
   }
 }
 
-/** Whether a directory is of a namespace that had this one's number before: the kernel gives the number away again when the last process is gone. */
+/**
+ * Whether a directory belongs to an earlier PID namespace with this one's number: the kernel reuses the number after the last process has exited.
+ */
 function isForerunner(directory: string): boolean {
   const [, namespace, start] = named.exec(directory.slice(directory.lastIndexOf('/') + 1)) ?? [];
   const ownStart = startTimeOf(1);

@@ -1,7 +1,7 @@
 /**
- * Whether anybody of a container lives whose record lies in a run directory that several containers share. Their processes cannot be seen from
- * here; but a named pipe in the record's directory has a reader as long as an agent of that container lives, or an Envoy's shell, and the kernel
- * says so to whoever tries to write to it. On another host's file that word means nothing: so the directory says which start of a kernel it is of.
+ * Detects whether a container is alive whose record is in a shared run directory, although its processes are not visible here. A named pipe in the
+ * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds. This works
+ * only on the same host, so the directory also contains the boot ID.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,13 +9,12 @@ import { join } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { textOf } from '../quiet-files.ts';
 
-/** `unknown`: nobody here can tell. */
 export type OwnerLife = 'lives' | 'gone' | 'unknown';
 
 const pipeIn = (directory: string): string => join(directory, 'living');
 const bootIn = (directory: string): string => join(directory, 'boot');
 
-/** Id of this start of this kernel; empty where the kernel does not tell. */
+/** ID of this boot of the kernel; empty if unavailable. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -24,13 +23,13 @@ function bootId(): string {
   }
 }
 
-/** Whether a record's directory was made by this kernel since it was started. */
+/** Whether a record's directory was created since this host was booted. */
 export const isOfThisBoot = (directory: string): boolean => bootId() !== '' && textOf(bootIn(directory)) === bootId();
 
 /**
- * Somebody lives from now on until this file is closed, also by those who were started with it.
+ * Marks the container as alive until this file is closed, also by the processes that inherit it.
  *
- * @returns undefined where the file system has no named pipes, or the host no `mkfifo`: then nobody can tell
+ * @returns undefined if the file system has no named pipes or the host no `mkfifo`
  */
 export function openLiving(directory: string): number | undefined {
   const path = pipeIn(directory);

@@ -1,4 +1,4 @@
-/** Where a newer agent finds the older one: a socket in the record's directory. */
+/** The socket in the record's directory by which a newer agent connects to the older one. */
 import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { SuccessionServer } from './succession.ts';
 
-/** An older agent that listens. */
+/** Starts an older agent's server. */
 async function listening(prepare: (path: string) => void = () => {}) {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -24,7 +24,7 @@ async function listening(prepare: (path: string) => void = () => {}) {
   return { path, told };
 }
 
-test('an agent whose socket somebody has removed says so, and can be asked to listen anew', async () => {
+test('reports a removed hand-over socket', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const { path, told } = await listening();
@@ -38,21 +38,21 @@ test('an agent whose socket somebody has removed says so, and can be asked to li
 });
 
 test.each([
-  ['a file', (path: string) => writeFileSync(path, '')],
-  ['a folder that is not empty', (path: string) => mkdirSync(join(path, 'of somebody'), { recursive: true })],
-  ['what an earlier process of this number has left', (path: string) => writeFileSync(`${path}.${process.pid}.0`, '')],
-])('%s in the place of the socket does not keep an agent from listening', async (_, prepare) => {
+  ['a file at its path', (path: string) => writeFileSync(path, '')],
+  ['a non-empty folder at its path', (path: string) => mkdirSync(join(path, 'of somebody'), { recursive: true })],
+  ['a file of an earlier process with the same PID', (path: string) => writeFileSync(`${path}.${process.pid}.0`, '')],
+])('creates the hand-over socket despite %s', async (_, prepare) => {
   const { path, told } = await listening(prepare);
   await eventually('it listens', () => isSocket(path));
   expect(told).toEqual([]);
 });
 
-test('an agent that takes back what it has given up can be found by the next newer one at once', async () => {
+test('accepts a newer agent again immediately after a failed hand-over', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'succession');
   const told: string[] = [];
-  // As the chart of the agent does, while the old listener's parent is still at work: the new one begins before the old one has ended.
+  // As in the agent's chart, the new server starts before the old one has stopped.
   const predecessor = setup({ actors: { link: new SuccessionServer(folder.path, () => {}).link } }).createMachine({
     invoke: { id: 'link', src: 'link' },
     on: {

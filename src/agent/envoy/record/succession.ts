@@ -1,9 +1,9 @@
 /**
- * The connection between an agent and the newer one that is to take its place: a socket in the record's directory, where only this user's
- * processes of this container get. A line each:
+ * The connection between an agent and the newer one that replaces it: a socket in the record's directory, which only processes of this user and
+ * container can open. Messages are lines:
  *
- * - newer: `ready {"pid", "startTime", "format"}`; later `hold`;
- * - older: `granted`, or `refused` with a reason.
+ * - newer agent: `ready {"pid", "startTime", "format"}`; later `hold`;
+ * - older agent: `granted`, or `refused` with a reason.
  */
 import { lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -24,16 +24,16 @@ import { isAlive, type ProcessIdentity } from '../held-envoy.ts';
 import { recordFormat } from './agent-record.ts';
 
 const mostBytes = 512;
-/** How long whoever has connected has to say that it is ready. */
+/** Limit for the `ready` message of a new connection. */
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
-/** How often the socket's name is looked for: once somebody has cleaned it up, nobody can connect. */
+/** How often to check that the socket's name exists, without which no agent can connect. */
 const lookMs = 10_000;
 
 const socketIn = (directory: string): string => join(directory, 'succession');
 
-/** Hands on what is said at a socket, line by line; a socket that says too much is closed. */
+/** Calls `take` for each line. Closes a socket that sends more than 512 bytes without a line end. */
 function readLines(socket: Socket, take: (line: string) => void): void {
   let text = '';
   socket.setEncoding('utf8');
@@ -46,7 +46,7 @@ function readLines(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Who says that it is ready: a child of the launcher, which alone starts agents, or why it is refused. */
+/** Validates `ready`: the sender must be a child of the launcher, which alone starts agents. Returns why it is refused otherwise. */
 function newcomerOf(line: string): ProcessIdentity | { refused: string } {
   const said = line.startsWith('ready ') ? parsed(line.slice('ready '.length)) : undefined;
   if (!isObject(said) || typeof said.pid !== 'number' || typeof said.startTime !== 'string')
@@ -69,21 +69,25 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The older agent's end of the connection: one newer agent at a time. */
+/** The older agent's end of the connection. Accepts one newer agent at a time. */
 export class SuccessionServer {
   readonly #directory: string;
   readonly #refused: () => void;
   #links = 0;
-  /** The newer agent that was heard last. */
+  /** The newer agent that connected last. */
   newcomer: ProcessIdentity | undefined;
 
-  /** @param refused this agent goes on */
+  /** @param refused called when the take-over is refused and this agent continues */
   constructor(directory: string, refused: () => void) {
     this.#directory = directory;
     this.#refused = refused;
   }
 
-  /** Ends the newer agent, and waits until the kernel has what it held. @throws Error when it does not end */
+  /**
+   * Kills the newer agent and waits until the kernel has released its resources.
+   *
+   * @throws Error if it does not exit
+   */
   async endNewcomer(limitMs: number): Promise<void> {
     const { newcomer } = this;
     if (newcomer === undefined) return;
@@ -153,12 +157,12 @@ export class SuccessionServer {
     };
   });
 
-  /** Takes the place of an older agent's socket; the older agent goes on with the connection that it has. */
+  /** Replaces the socket of an older agent, which keeps its established connection. */
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
-    // A link that ends removes the name that it began with: one that has begun in its place, in the same turn, has another one.
+    // A closed server removes the name that it was bound to. A unique name prevents that it removes the name of the next one.
     const own = `${path}.${process.pid}.${this.#links++}`;
-    // An earlier process of this number may have left one.
+    // An earlier process with this PID may have left one.
     rmSync(own, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -179,7 +183,11 @@ function isSocket(path: string): boolean {
   }
 }
 
-/** The newer agent's end. @param held what runs is this agent's from now on */
+/**
+ * The newer agent's end of the connection.
+ *
+ * @param held called when this agent owns the Envoys
+ */
 export function successorLink(directory: string, held: () => void) {
   return fromCallback<TakeoverConfirm, undefined>(({ sendBack, receive }) => {
     let isOpen = true;

@@ -10,7 +10,7 @@ function folder(): string {
   return made.path;
 }
 
-test('the next agent reads what was told last, and nobody else may', async () => {
+test('returns the last stored data to the next agent, in a file that only its user may read', async () => {
   const path = folder();
   const told = new ToldFiles(path);
   for (const word of ['one', 'two', 'three']) told.keep('name-table', Buffer.from(word));
@@ -20,7 +20,7 @@ test('the next agent reads what was told last, and nobody else may', async () =>
   expect(statSync(join(path, 'name-table')).mode & 0o777).toBe(0o600);
 });
 
-test('what cannot be written leaves nothing older behind', async () => {
+test('removes the outdated file if a write fails', async () => {
   const path = folder();
   const told = new ToldFiles(path);
   told.keep('name-table', Buffer.from('one'));

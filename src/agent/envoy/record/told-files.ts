@@ -1,6 +1,6 @@
 /**
- * What the control plane has told this agent itself, and Envoy does not ask for again: files beside the record, as they came, for the next
- * agent of this container to begin with. Whole or not there: an old one is worse than none.
+ * Data that only the agent receives from the control plane, and that Envoy never requests: stored unchanged beside the record, so that the next
+ * agent of this container starts with it. A file that cannot be replaced is removed, because outdated data is worse than none.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export type ToldName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
 
 export class ToldFiles {
   readonly #directory: string;
-  /** What is to be written next; one write at a time. */
+  /** Pending writes; one at a time. */
   readonly #due = new Map<ToldName, Uint8Array>();
   #writing: Promise<void> | undefined;
 
@@ -19,7 +19,7 @@ export class ToldFiles {
     this.#directory = directory;
   }
 
-  /** Undefined: it is not there. */
+  /** `undefined` if the file is missing. */
   read(name: ToldName): Uint8Array | undefined {
     try {
       return readFileSync(this.#fileOf(name));
@@ -28,7 +28,7 @@ export class ToldFiles {
     }
   }
 
-  /** Takes the place of what was told before. Never throws. */
+  /** Replaces the stored data. Never throws. */
   keep(name: ToldName, bytes: Uint8Array): void {
     this.#due.set(name, bytes);
     this.#writing ??= this.#write().finally(() => {
@@ -36,7 +36,7 @@ export class ToldFiles {
     });
   }
 
-  /** Everything that was to be kept is written, or could not be. */
+  /** Resolves when all pending writes have succeeded or failed. */
   async settled(): Promise<void> {
     await this.#writing;
   }

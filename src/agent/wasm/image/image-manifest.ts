@@ -1,4 +1,4 @@
-/** Manifests of images (OCI image specification, Docker image manifest 2.2): which layer has the Wasm module. */
+/** Finds the layer with the Wasm module in image manifests (OCI image specification, Docker image manifest 2.2). */
 import { isObject } from '../../../runtime/json-object.ts';
 
 export interface Layer {
@@ -20,7 +20,7 @@ export interface IndexEntry {
 
 export interface ModuleLayer {
   readonly layer: Layer;
-  /** `wasm`: the layer is the module. `tar+gzip` and `tar`: it has a file `plugin.wasm`. */
+  /** `wasm`: the layer is the module. `tar+gzip` and `tar`: it contains a file `plugin.wasm`. */
   readonly format: 'wasm' | 'tar+gzip' | 'tar';
 }
 
@@ -87,7 +87,7 @@ function textOr(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Platforms of Wasm images, the best first. */
+/** Platforms of Wasm images, in order of preference. */
 const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
   ({ architecture }) => architecture === 'wasm',
   ({ os, architecture }) => os === 'linux' && architecture === 'amd64',
@@ -95,7 +95,10 @@ const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
   ({ os, architecture }) => os !== 'unknown' && architecture !== 'unknown',
 ];
 
-/** @returns the digest of an image of the index; a module is the same for each platform @throws Error if the index has no image */
+/**
+ * @returns the digest of an image of the index; the module is the same for each platform
+ * @throws Error if the index has no image
+ */
 export function imageOfIndex(manifests: readonly IndexEntry[]): string {
   for (const isOf of platforms) {
     const found = manifests.find(isOf);
@@ -104,7 +107,7 @@ export function imageOfIndex(manifests: readonly IndexEntry[]): string {
   throw new Error('index has no image');
 }
 
-/** @throws Error if no layer may have a module */
+/** @throws Error if no layer can contain a module */
 export function moduleLayerOf(layers: readonly Layer[]): ModuleLayer {
   const known = layers.map((layer) => ({ layer, format: formats.get(layer.mediaType) }));
   const chosen = known.find(({ format }) => format === 'wasm') ?? known.at(-1);

@@ -1,16 +1,16 @@
-/** Names of images: `oci://registry/repository:tag@digest`, as Docker and Kubernetes read them. */
+/** Parses image names, `oci://registry/repository:tag@digest`, as Docker and Kubernetes do. */
 
 export interface ImageReference {
   /** `host` or `host:port`. */
   readonly registry: string;
   readonly repository: string;
-  /** Tag or digest in requests to the registry. */
+  /** Tag or digest for requests to the registry. */
   readonly reference: string;
-  /** SHA-256 of the manifest in hexadecimal digits; empty if the image is named by its tag. */
+  /** SHA-256 of the manifest in hexadecimal; empty for an image named by its tag. */
   readonly digest: string;
 }
 
-/** Registry of images whose name has no host. */
+/** Registry of image names without a host. */
 export const defaultRegistry = 'index.docker.io';
 
 const registryPattern = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/;

@@ -1,4 +1,4 @@
-/** Images of a real registry on loopback. */
+/** Pulls images from a real registry on loopback. */
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -59,12 +59,12 @@ async function pull(registry: ImageRegistry, name: string, options: PullOptions 
   return { ...pulled, content: Buffer.concat(chunks) };
 }
 
-describe('an image', () => {
+describe('pulled image', () => {
   test.each<[string, LayerContent[], string]>([
     ['a Docker image', [tarLayer(module, mediaTypes.dockerLayer)], mediaTypes.dockerManifest],
     ['an OCI image', [tarLayer(Buffer.from('older')), tarLayer(module)], mediaTypes.ociManifest],
     ['an OCI artifact', [wasmLayer(module), tarLayer(Buffer.from('config'))], mediaTypes.ociManifest],
-  ])('has its module as %s, over TLS and without it, by tag and by digest', async (_, layers, mediaType) => {
+  ])('contains its module as %s, over TLS and plaintext, by tag and digest', async (_, layers, mediaType) => {
     for (const options of [{ tls }, {}]) {
       const registry = await start(options);
       const digest = registry.push('team/plugin', 'v1', layers, mediaType);
@@ -73,7 +73,7 @@ describe('an image', () => {
     }
   });
 
-  test('is chosen from an index: that of Wasm first, and never an attestation', async () => {
+  test('is selected from an index: a Wasm image first, and never an attestation', async () => {
     const registry = await start();
     const other = registry.push('plugin', 'other', [wasmLayer(Buffer.from('other'))]);
     const digest = registry.push('plugin', 'image', [wasmLayer(module)]);
@@ -88,7 +88,7 @@ describe('an image', () => {
     await expect(pull(registry, 'plugin:nested')).rejects.toThrow('index must not name an index');
   });
 
-  test('is not pulled without TLS unless the registry is insecure, nor with an unknown certificate', async () => {
+  test('is rejected over plaintext unless the registry is insecure, and with an unknown certificate', async () => {
     for (const options of [{ tls }, {}]) {
       const registry = await start(options);
       registry.push('plugin', 'v1', [wasmLayer(module)]);
@@ -98,8 +98,8 @@ describe('an image', () => {
   });
 });
 
-describe('credentials', () => {
-  test.each(['basic', 'bearer'] as const)('are those of the pull secret (%s)', async (authentication) => {
+describe('registry credentials', () => {
+  test.each(['basic', 'bearer'] as const)('are taken from the pull secret (%s)', async (authentication) => {
     const registry = await start({ tls, authentication, user });
     registry.push('team/plugin', 'v1', [wasmLayer(module)]);
     const secret = dockerConfig(registry.host, user.name, user.password);
@@ -133,7 +133,7 @@ describe('credentials', () => {
   test.each([
     ['a metadata service', 'https://169.254.169.254/latest', /169\.254\.169\.254 is a link-local address/],
     ['a host without TLS', 'http://127.0.0.1:1/token', 'realm of the registry must use https'],
-    ['no URL', 'token', 'realm of the registry must be a URL'],
+    ['an invalid URL', 'token', 'realm of the registry must be a URL'],
   ])('are not sent to a token service that is %s', async (_, realm, message) => {
     const registry = await start({ tls, authentication: 'bearer', realm });
     registry.push('plugin', 'v1', [wasmLayer(module)]);
@@ -142,7 +142,7 @@ describe('credentials', () => {
   });
 });
 
-test('a blocked address of the registry, or of a redirect of a blob, is not connected to', async () => {
+test('does not connect to a blocked address of the registry, or of a blob redirect', async () => {
   const blobsAt = (): string => 'https://169.254.169.254';
   const registry = await start({ tls, blobsAt });
   registry.push('plugin', 'v1', [wasmLayer(module)]);
@@ -152,7 +152,7 @@ test('a blocked address of the registry, or of a redirect of a blob, is not conn
   await expect(pull(registry, 'plugin:v1')).rejects.toThrow('host 169.254.169.254 is a link-local address');
 });
 
-describe('a hostile registry', () => {
+describe('hostile registry', () => {
   const limits = { maxLayerBytes: 50_000, maxArchiveBytes: 200_000, maxEntries: 10 };
   const bomb = gzipSync(tarOf([{ name: 'plugin.wasm', content: Buffer.alloc(1_000_000) }]));
   const manyEntries = gzipSync(tarOf(Array.from({ length: 20 }, (_, index) => ({ name: `f${index}` }))));
@@ -165,10 +165,14 @@ describe('a hostile registry', () => {
     ['an archive of many entries', [layer(manyEntries)], 'archive has more than 10 entries'],
     ['an archive that ends within an entry', [layer(half)], 'archive ends within an entry'],
     ['an archive without the file', [layer(gzipSync(tarOf([{ name: 'other.wasm' }])))], 'no file plugin.wasm'],
-    ['a link', [layer(gzipSync(tarOf([{ name: 'plugin.wasm', type: '2' }])))], 'no file plugin.wasm'],
-    ['a layer that is no gzip', [layer(Buffer.from('no'))], 'layer cannot be decompressed'],
+    [
+      'a link in place of the file',
+      [layer(gzipSync(tarOf([{ name: 'plugin.wasm', type: '2' }])))],
+      'no file plugin.wasm',
+    ],
+    ['a layer that is not gzip', [layer(Buffer.from('no'))], 'layer cannot be decompressed'],
     ['a layer of zeros', [layer(gzipSync(Buffer.alloc(100, 1)))], 'archive ends within an entry'],
-    ['a layer that is no archive', [layer(gzipSync(Buffer.alloc(1024, 1)))], 'not a tar archive'],
+    ['a layer that is not an archive', [layer(gzipSync(Buffer.alloc(1024, 1)))], 'not a tar archive'],
     [
       'a layer with bytes after its end',
       [layer(Buffer.concat([tarLayer(module).content, Buffer.from('x'.repeat(99))]))],
@@ -176,13 +180,13 @@ describe('a hostile registry', () => {
     ],
     ['an unknown media type', [{ mediaType: 'text/html', content: Buffer.from('x') }], 'media type of the last layer'],
     ['no layer', [], 'image has no layers'],
-  ])('with %s is rejected', async (_, layers, message) => {
+  ])('is rejected with %s', async (_, layers, message) => {
     const registry = await start();
     registry.push('plugin', 'v1', layers);
     await expect(pull(registry, 'plugin:v1', { limits })).rejects.toThrow(message);
   });
 
-  test('with another manifest or layer than its digest names is rejected', async () => {
+  test('is rejected with a manifest or layer of another digest', async () => {
     const registry = await start();
     const digest = registry.push('plugin', 'v1', [wasmLayer(module)]);
     registry.intercept = ({ url = '' }, response) => {
@@ -212,7 +216,7 @@ describe('a hostile registry', () => {
       (response: ServerResponse) => response.writeHead(302, { location: '/v2/' }).end(),
       'more than 3 redirects',
     ],
-  ])('with %s is rejected', async (_, respond, message) => {
+  ])('is rejected for %s', async (_, respond, message) => {
     const registry = await start();
     registry.intercept = (_request, response) => {
       respond(response);

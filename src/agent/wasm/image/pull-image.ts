@@ -1,6 +1,6 @@
 /**
- * Pulls the Wasm module of an image from a registry (OCI distribution specification). Everything that arrives is bounded and compared with
- * its digest. Credentials go to the registry of the image and to the token service that it names, and to no host that these redirect to.
+ * Pulls the Wasm module of an image from a registry (OCI distribution specification). Limits all received data and verifies their digests. Sends
+ * credentials only to the registry of the image and its token service, never to hosts that these redirect to.
  */
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
@@ -25,7 +25,7 @@ import { tarFile } from './tar-file.ts';
 export interface PullOptions {
   /** HTTP GET that does not connect to blocked addresses. */
   readonly fetch: GuardedFetch;
-  /** The registry may be without TLS. */
+  /** Whether the registry may use plaintext. */
   readonly allowsPlain: boolean;
   readonly credentials: RegistryCredentials | undefined;
   readonly signal: AbortSignal;
@@ -33,9 +33,9 @@ export interface PullOptions {
 }
 
 export interface ImageLimits {
-  /** Of a layer as it is stored. */
+  /** Size limit of a layer as stored. */
   readonly maxLayerBytes: number;
-  /** Of a layer without compression. */
+  /** Size limit of an uncompressed layer. */
   readonly maxArchiveBytes: number;
   readonly maxEntries: number;
 }
@@ -47,20 +47,20 @@ const defaultLimits: ImageLimits = {
 };
 
 export interface PulledImage {
-  /** Digest of the image's manifest, in hexadecimal digits. */
+  /** Digest of the image's manifest in hexadecimal. */
   readonly digest: string;
-  /** The same, and the digest of the index that was named. */
+  /** Includes the digest of the index if the image name refers to one. */
   readonly digests: readonly string[];
-  /** Content of the module; throws an Error, possibly only at its end, if the layer does not match the manifest. */
+  /** Content of the module. Throws an Error, possibly only at its end, if the layer does not match the manifest. */
   module(): AsyncGenerator<Uint8Array>;
 }
 
 const moduleFile = 'plugin.wasm';
 const maxTokenBytes = 256 * 1024;
-/** An index of indexes is not an image. */
+/** Indexes of indexes are not supported. */
 const maxIndexes = 1;
 
-/** @throws Error if the registry has no such image, or refuses it */
+/** @throws Error if the registry has no such image, or rejects the request */
 export async function openImage(image: ImageReference, options: PullOptions): Promise<PulledImage> {
   const registry = new Registry(image, options);
   const digests: string[] = [];
@@ -98,7 +98,7 @@ export async function openImage(image: ImageReference, options: PullOptions): Pr
 
 async function* unzipped(compressed: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip();
-  // The reader of `gunzip` receives an error of either.
+  // The reader of `gunzip` receives an error of either stream.
   pipeline(Readable.from(compressed, { objectMode: false }), gunzip, () => {});
   try {
     for await (const chunk of gunzip) yield chunk as Uint8Array;
@@ -107,7 +107,7 @@ async function* unzipped(compressed: AsyncIterable<Uint8Array>): AsyncGenerator<
   }
 }
 
-/** A layer as it arrives, compared with size and digest. */
+/** Verifies size and digest of a layer while it arrives. */
 class CheckedBlob implements AsyncIterable<Uint8Array> {
   readonly #layer: Layer;
   readonly #body: AsyncIterable<Uint8Array>;
@@ -128,7 +128,7 @@ class CheckedBlob implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** @throws Error if not all of the layer has arrived, or it is another one */
+  /** @throws Error if the layer is incomplete or differs from its digest */
   verify(): void {
     if (this.#bytes !== this.#layer.size) {
       throw new Error(`layer must have ${this.#layer.size} bytes, got ${this.#bytes}`);
@@ -186,7 +186,7 @@ class Registry {
     }
   }
 
-  /** @returns whether the request may succeed now */
+  /** @returns whether a retry may succeed */
   async #authenticate({ headers }: GuardedResponse): Promise<boolean> {
     const { credentials } = this.#options;
     const challenges = challengesIn([headers['www-authenticate'] ?? ''].flat().join(', '));
@@ -200,7 +200,7 @@ class Registry {
     return true;
   }
 
-  /** A token of the service that the registry names, for reading this repository. */
+  /** Requests a token of the token service for reading this repository. */
   async #token(parameters: ReadonlyMap<string, string>): Promise<string> {
     const realm = URL.parse(parameters.get('realm') ?? '');
     if (realm === null) throw new Error('realm of the registry must be a URL');
@@ -237,7 +237,7 @@ const plainCodes: ReadonlySet<string> = new Set([
   ...['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
 ]);
 
-/** Errors of a TLS client that reached a server without TLS, or no server at the port. */
+/** Errors of a TLS client at a server without TLS, or at a closed port. */
 function speaksNoTls(error: unknown): boolean {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && plainCodes.has(error.code);
 }

@@ -1,4 +1,4 @@
-/** `WWW-Authenticate` of a registry: how it wants to be authenticated (RFC 9110 §11.6.1, the distribution specification's token service). */
+/** Parses `WWW-Authenticate` of a registry (RFC 9110 §11.6.1, token service of the distribution specification). */
 
 export interface Challenge {
   /** Lower case. */
@@ -9,7 +9,7 @@ export interface Challenge {
 
 const maxHeaderLength = 8 * 1024;
 
-/** Schemes in their order; parts that are not challenges are left out. */
+/** Schemes in order; ignores invalid parts. */
 export function challengesIn(header: string): readonly Challenge[] {
   const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
   const text = header.slice(0, maxHeaderLength);

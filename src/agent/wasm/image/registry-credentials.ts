@@ -1,9 +1,9 @@
-/** Credentials of registries in a Docker configuration (`.dockerconfigjson`). Messages never contain a part of it. */
+/** Credentials of registries in a Docker configuration (`.dockerconfigjson`). Error messages contain no part of it. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { defaultRegistry } from './image-reference.ts';
 
 export interface RegistryCredentials {
-  /** User name and password, encoded for `Authorization: Basic`; absent: none. */
+  /** User name and password, encoded for `Authorization: Basic`. */
   readonly basic?: string;
   /** Token for `Authorization: Bearer`. */
   readonly bearer?: string;
@@ -11,7 +11,7 @@ export interface RegistryCredentials {
 
 /** Kubernetes limits a Secret to 1 MiB. */
 const maxConfigLength = 1024 * 1024;
-/** One registry has these names. */
+/** Names of the same registry. */
 const dockerHub: ReadonlySet<string> = new Set([defaultRegistry, 'docker.io', 'registry-1.docker.io']);
 
 /**

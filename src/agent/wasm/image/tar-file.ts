@@ -1,4 +1,4 @@
-/** A file of a tar archive (POSIX.1-1988 ustar, with the long names and sizes of GNU and pax), read while the archive arrives. */
+/** Reads a file of a tar archive while the archive arrives (POSIX.1-1988 ustar, with long names and sizes of GNU and pax). */
 
 export interface TarLimits {
   readonly maxBytes: number;
@@ -6,7 +6,7 @@ export interface TarLimits {
 }
 
 const blockBytes = 512;
-/** Of long names and pax headers. */
+/** For long names and pax headers. */
 const maxHeaderBytes = 64 * 1024;
 
 interface Entry {
@@ -16,7 +16,7 @@ interface Entry {
 }
 
 /**
- * Content of the first regular file with the name, in any folder. The archive is read to its end.
+ * Content of the first regular file with this name, in any folder. Reads the archive to its end.
  *
  * @throws Error if there is no such file, or the archive is damaged or exceeds a limit
  */
@@ -31,7 +31,7 @@ export async function* tarFile(
   for (let entries = 0; ; entries++) {
     if (entries > limits.maxEntries) throw new Error(`archive has more than ${limits.maxEntries} entries`);
     const header = await bytes.take(blockBytes);
-    // An archive ends with blocks of zeros; some writers leave them out.
+    // An archive ends with zero blocks, which some writers omit.
     if (header === undefined || header.every((byte) => byte === 0)) break;
     const { name, size, type } = { ...entryOf(header), ...more };
     const padding = (blockBytes - (size % blockBytes)) % blockBytes;
@@ -55,7 +55,7 @@ export async function* tarFile(
   if (!isFound) throw new Error(`archive has no file ${fileName}`);
 }
 
-/** Types of links, devices, directories and pipes, whatever size they have. */
+/** Links, devices, directories and pipes have no content, whatever their size field. */
 const withoutContent: ReadonlySet<string> = new Set(['1', '2', '3', '4', '5', '6']);
 
 /** @throws Error if the checksum is wrong */
