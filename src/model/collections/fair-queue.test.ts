@@ -46,7 +46,7 @@ describe('FairQueue', () => {
     expect(queue.sizeOf(['farm'])).toBe(0);
   });
 
-  it('rejects a new item beyond the limit of its key, and accepts it after an item was removed', () => {
+  it('rejects a new item beyond the limit of its key, and accepts it after an item of the key was removed', () => {
     const queue = new FairQueue<string>({ maxItems: 10, maxOfKey: [undefined, 2] });
     queue.add('1', ['n', 'a']);
     queue.add('2', ['n', 'a']);
@@ -70,7 +70,7 @@ describe('FairQueue', () => {
     ]);
   });
 
-  it('skips items that are not ready and keeps their places', () => {
+  it('skips items that are not ready and keeps their order', () => {
     const queue = new FairQueue<string>({ maxItems: 10 });
     for (const item of ['a1', 'a2', 'b1']) queue.add(item, [item[0]!]);
     expect([queue.next((item) => item !== 'a1'), queue.next((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
@@ -79,7 +79,7 @@ describe('FairQueue', () => {
   });
 });
 
-describe('any sequence of additions and removals', () => {
+describe('FairQueue after any sequence of additions and removals', () => {
   const arrival = fc.record({ namespace: fc.constantFrom('a', 'b', 'c'), account: fc.constantFrom('x', 'y') });
   const step = fc.option(arrival, { nil: undefined });
 

@@ -1,9 +1,8 @@
 /**
- * A bounded queue that is fair by key, level by level: round-robin over namespaces, within a namespace over accounts, within an account
- * over connections. One key may use the full capacity while no other needs it. When the queue is full, the key with the most items loses
- * one; the new item is rejected only if no key has more items than its own.
- * Also counts resources that tenants occupy (registrations, streams): such callers never use {@link FairQueue.next} and must release what
- * {@link FairQueue.add} returns.
+ * A bounded queue that is fair by key, level by level: round-robin over namespaces, within a namespace over accounts, within an account over
+ * connections. One key may use the full capacity while no other needs it. When the queue is full, the key with the most items loses one; the
+ * new item is rejected only if no key has more items than its own. It also counts resources that tenants occupy (registrations, streams):
+ * such callers never use {@link FairQueue.next} and must release the item that {@link FairQueue.add} returns.
  */
 
 /** From the outermost level to the innermost: namespace, account, connection. All keys of one queue have the same number of levels. */
@@ -11,7 +10,7 @@ export type ShareKey = readonly string[];
 
 export interface FairQueueOptions<Item> {
   readonly maxItems: number;
-  /** Maximum items of one key, per level; `undefined` means no limit but {@link maxItems}. An item beyond it is rejected. */
+  /** Maximum items of one key, per level; `undefined` means only {@link maxItems} applies. */
   readonly maxOfKey?: readonly (number | undefined)[];
   /** Whether an item is served before another one of the same innermost key. Default: order of arrival. */
   readonly precedes?: (one: Item, other: Item) => boolean;
@@ -56,7 +55,7 @@ export class FairQueue<Item> {
     return this.size < this.#options.maxItems || this.#isBelowLargest(key);
   }
 
-  /** @returns the rejected item, which is the new one or one of the key with the most items */
+  /** @returns the rejected item: the new one, or one of the key with the most items */
   add(item: Item, key: ShareKey): Item | undefined {
     if (this.#isFull(key)) return item;
     this.#insert(item, key);
@@ -66,11 +65,7 @@ export class FairQueue<Item> {
     return rejected;
   }
 
-  /**
-   * Removes and returns the next item.
-   *
-   * @param isReady items for which it is false keep their place
-   */
+  /** Removes and returns the next ready item. */
   next(isReady: (item: Item) => boolean = () => true): Item | undefined {
     const item = firstOf(this.#root, isReady);
     if (item !== undefined) this.remove(item);
@@ -110,7 +105,7 @@ export class FairQueue<Item> {
     share.items.splice(precedes === undefined ? share.items.length : placeFor(item, share.items, precedes), 0, item);
   }
 
-  /** Shares from the root to that of the key, as far as they exist. */
+  /** Existing shares from the root to that of the key. */
   #pathOf(key: ShareKey): Share<Item>[] {
     const path = [this.#root];
     for (const name of key) {
@@ -121,7 +116,7 @@ export class FairQueue<Item> {
     return path;
   }
 
-  /** Whether, on some level, another key has more items than the given key would have with one more. */
+  /** Whether, on some level, another key has more items than this key would have with one more. */
   #isBelowLargest(key: ShareKey): boolean {
     const path = this.#pathOf(key);
     return path.some(({ children }, level) => {
@@ -146,7 +141,7 @@ function emptyShare<Item>(): Share<Item> {
   return { count: 0, children: new Map(), items: [] };
 }
 
-/** Also moves the keys of the returned item behind all others of their levels. */
+/** Moves the keys of the returned item to the end of their levels. */
 function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
   for (const item of items) if (isReady(item)) return item;
   for (const [name, child] of children) {

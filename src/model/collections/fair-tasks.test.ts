@@ -24,7 +24,7 @@ function given(options: ConstructorParameters<typeof FairTasks>[0]) {
 }
 
 describe('FairTasks', () => {
-  it('runs a limited number of tasks at once, next that of another key', async () => {
+  it('runs a limited number of tasks at once, and next a task of another key', async () => {
     const { begun, start, end } = given({ maxRunning: 2, maxWaiting: 10 });
     const first = start('mallory 1');
     for (const name of ['mallory 2', 'mallory 3', 'mallory 4', 'bank 1']) void start(name);
@@ -36,7 +36,7 @@ describe('FairTasks', () => {
     expect(begun.slice(2).toSorted()).toEqual(['bank 1', 'mallory 3']);
   });
 
-  it('keeps a slot for a new key, however many tasks of another key run', () => {
+  it('keeps a slot for a new key while tasks of another key fill the others', () => {
     const { begun, start } = given({ maxRunning: 3, maxRunningOfKey: 2, maxWaiting: 10 });
     for (const name of ['mallory 1', 'mallory 2', 'mallory 3', 'bank 1']) void start(name);
     expect(begun).toEqual(['mallory 1', 'mallory 2', 'bank 1']);

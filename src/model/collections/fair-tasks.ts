@@ -18,9 +18,12 @@ export interface FairTask<Result> {
    * result.
    */
   readonly run: (settle: (result: Result) => void) => Promise<void>;
-  /** Called instead of `run` if the queue is full. @param waiting number of waiting tasks */
+  /**
+   * Called instead of `run` if the queue is full.
+   * @param waiting number of waiting tasks
+   */
   readonly reject: (waiting: number) => Result;
-  /** Called instead of `run` if the signal is aborted first. Default: the task keeps waiting. */
+  /** Called instead of `run` if the signal is aborted first. By default the task keeps waiting. */
   readonly cancelled?: () => Result;
 }
 
@@ -51,7 +54,7 @@ export class FairTasks {
     return this.#queue.size;
   }
 
-  /** Settles as the task does, or with the result of its `reject` or `cancelled`. */
+  /** Settles as the task does, or with the result of `reject` or `cancelled`. */
   do<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
     if (signal?.aborted === true && cancelled !== undefined) return Promise.resolve(cancelled());
     const { promise, resolve, reject: fail } = Promise.withResolvers<Result>();

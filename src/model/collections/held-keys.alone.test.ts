@@ -12,7 +12,7 @@ class Holder {
   }
 }
 
-test('reports a key when any of its holders is collected, and removes it from the other holders', async () => {
+test('HeldKeys reports a key when any of its holders is collected, and removes it from the other holders', async () => {
   const collected: string[] = [];
   const keys = new HeldKeys((key) => void collected.push(key));
   const shape = new Holder('shape');
@@ -22,7 +22,7 @@ test('reports a key when any of its holders is collected, and removes it from th
     keys.hold('both', [shape, shortLived]);
     keys.hold('again', [shape, shortLived]);
     keys.hold('stays', [shape, stays]);
-    // The same name, with another client.
+    // The same key, with another client.
     keys.hold('again', [shape, stays]);
   })();
   await eventually('both keys of the holder that went are told of', async () => {
@@ -33,7 +33,7 @@ test('reports a key when any of its holders is collected, and removes it from th
   expect([keys.countOf(shape), keys.countOf(stays)]).toEqual([2, 2]);
 });
 
-test('a long-lived holder accumulates no memory for keys of short-lived ones', async () => {
+test('HeldKeys accumulates no memory on a long-lived holder for keys of short-lived ones', async () => {
   const keys = new HeldKeys(() => {});
   const shape = new Holder('shape');
   const rounds = async (times: number): Promise<number> => {

@@ -26,7 +26,7 @@ export function changedList<T extends object>(
 ): readonly T[] {
   const kept = removed.size === 0 ? [...list] : list.filter((item) => !removed.has(item));
   if (kept.length === list.length && added.length === 0) return list;
-  // Binary insertion is faster for a few items only.
+  // Binary insertion is faster only for a few items.
   if (added.length > 32) return [...kept, ...added].sort(compare);
   for (const item of added) kept.splice(placeOf(kept, item, compare), 0, item);
   return kept;

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { onceFor, onceForPair } from './once-for.ts';
 
-test('computes a value once per object', () => {
+test('onceFor computes a value once per object', () => {
   const make = vi.fn((list: readonly number[]) => list.length > 1);
   const isLong = onceFor(make);
   const [one, two] = [[1], [1]];
@@ -10,7 +10,7 @@ test('computes a value once per object', () => {
   expect(make.mock.calls).toEqual([[one], [two]]);
 });
 
-test('computes a value once per pair of objects', () => {
+test('onceForPair computes a value once per pair of objects', () => {
   const make = vi.fn((a: object, b: object) => ({ a, b }));
   const both = onceForPair(make);
   const [a, b] = [{}, {}];
@@ -19,7 +19,7 @@ test('computes a value once per pair of objects', () => {
   expect(make).toHaveBeenCalledTimes(2);
 });
 
-test('computes a value again after a failure', () => {
+test('onceFor computes a value again after an error', () => {
   let fails = true;
   const cached = onceFor(() => {
     if (fails) throw new Error('not yet');

@@ -44,7 +44,7 @@ describe('PersistentMap', () => {
     );
   });
 
-  it('lists the keys that differ from another map, related or not', () => {
+  it('lists the keys that differ from another map, whether derived from it or not', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(2)) });
     const steps = fc.array(step, { maxLength: 80 });
     const edited = (start: PersistentMap<number>, edits: readonly { key: string; value: number | null }[]) =>

@@ -38,7 +38,6 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return this.#entry(key) !== undefined;
   }
 
-  /** This map with one entry added or replaced; the same map if the value is identical. */
   with(key: string, value: V): PersistentMap<V> {
     const previousEntry = this.#entry(key);
     if (previousEntry !== undefined && previousEntry[1] === value) return this;
@@ -46,7 +45,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return new PersistentMap(root, this.size + (previousEntry === undefined ? 1 : 0));
   }
 
-  /** Adds or replaces many entries; cheaper than one call of {@link with} per entry. */
+  /** Cheaper than one call of {@link with} per entry. */
   withAll(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
     return atOnce(this.addingAll(entries));
   }
@@ -90,7 +89,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     for (const [key, value] of walk(this.#root)) visit(value, key, this);
   }
 
-  /** Skips shared nodes: the cost depends on the differing entries if one map was derived from the other. */
+  /** Skips shared nodes: if one map was derived from the other, the cost depends only on the differing entries. */
   differingKeys(other: PersistentMap<V>): Iterable<string> {
     return differences(this.#root, other.#root);
   }
@@ -118,7 +117,7 @@ export function hashOf(text: string): number {
   return (hash ^ (hash >>> 13)) >>> 0;
 }
 
-/** @param editor branches of this editor are modified in place; all others are copied */
+/** @param editor branches of this editor are modified in place; others are copied */
 function insertEntry<V>(
   node: Node<V> | undefined,
   hash: number,
@@ -149,7 +148,7 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   const index = (hash >>> shift) & (width - 1);
   const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
   const left = children.filter((child) => child !== undefined);
-  // A branch with one leaf collapses to that leaf. A branch with one branch must stay: its depth is part of the hash.
+  // A branch with one leaf collapses to the leaf. A branch with one branch stays, because its depth is part of the hash.
   if (left.length === 1 && 'entries' in left[0]!) return left[0];
   return left.length === 0 ? undefined : { children };
 }

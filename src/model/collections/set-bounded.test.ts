@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { setBounded } from './set-bounded.ts';
 
-test('a new entry beyond the limit clears the map, replacing an entry does not', () => {
+test('setBounded clears the map for a new entry beyond the limit, and not when it replaces an entry', () => {
   const map = new Map<string, number>();
   for (const key of ['a', 'b', 'a']) setBounded(map, key, map.size, 2);
   expect([...map]).toEqual([

@@ -4,7 +4,7 @@ import { SortedList } from './sorted-list.ts';
 
 const byNumber = (a: number, b: number): number => a - b;
 
-it('equals a sorted array after the same edits, and leaves earlier versions unchanged', () => {
+it('SortedList equals a sorted array after the same edits, and leaves earlier versions unchanged', () => {
   const number = fc.integer({ min: 0, max: 3_000 });
   const edit = fc.record({ toggled: fc.uniqueArray(number, { maxLength: 90 }) });
   const start = fc.uniqueArray(number, { maxLength: 1_500, size: 'max' });
@@ -30,7 +30,7 @@ it('equals a sorted array after the same edits, and leaves earlier versions unch
   );
 });
 
-it('accepts items one by one at either end, and removes them one by one', () => {
+it('SortedList accepts items one by one at either end, and removes them one by one', () => {
   let list = SortedList.of<number>([], byNumber);
   for (let number = 0; number < 2_000; number++) list = list.edited([], [number, -1 - number]);
   expect(list.items).toEqual(Array.from({ length: 4_000 }, (_, index) => index - 2_000));
@@ -38,7 +38,7 @@ it('accepts items one by one at either end, and removes them one by one', () => 
   expect([list.length, list.items]).toEqual([0, []]);
 });
 
-it('returns the same array each time', () => {
+it('SortedList converts its items to an array only once', () => {
   const list = SortedList.of([2, 1], byNumber);
   expect(list.items).toBe(list.items);
 });

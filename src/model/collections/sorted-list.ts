@@ -1,7 +1,4 @@
-/**
- * An immutable sorted list of blocks. A new version copies the blocks that an edit touches and shares the others. Converted to one array on
- * first use.
- */
+/** An immutable sorted list of blocks. A new version copies only blocks that an edit changes. Converted to one array on first use. */
 import type { Steps } from '../../runtime/turns.ts';
 import { sorting } from './sorting.ts';
 
@@ -73,7 +70,7 @@ export class SortedList<T> {
     else blocks.splice(at, 1, more.slice(0, maxBlockItems / 2), more.slice(maxBlockItems / 2));
   }
 
-  /** The last block that does not begin after the item; else the first. */
+  /** The last block that does not begin after the item, or else the first. */
   #blockOf(blocks: readonly (readonly T[])[], item: T): number {
     let [low, high] = [0, blocks.length];
     while (low < high) {
@@ -85,10 +82,10 @@ export class SortedList<T> {
   }
 }
 
-/** Maximum items of a block, all of which one edit copies. */
+/** Maximum items of a block, which one edit copies. */
 const maxBlockItems = 512;
 
-/** Above this number of edits the list is rebuilt. */
+/** With more edits the list is rebuilt. */
 const maxSingleEdits = 64;
 
 /** Index of the first item that is not before the given one. */

@@ -1,4 +1,4 @@
-/** Interns values by text, weakly: equal values share one object for as long as it is referenced elsewhere. */
+/** Interns values by text, weakly: equal values share one object while it is referenced elsewhere. */
 
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, WeakRef<Value>>();
@@ -7,7 +7,7 @@ export class WeakValues<Value extends object> {
     if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
   });
 
-  /** Number of values, including collected ones that are not yet removed. */
+  /** Includes collected values that are not removed yet. */
   get size(): number {
     return this.#values.size;
   }
@@ -25,7 +25,7 @@ export class WeakValues<Value extends object> {
 const numbers = new WeakMap<object, number>();
 let lastNumber = 0;
 
-/** A text that identifies the objects of a list; a changed object gives another text. */
+/** Identifies the objects of a list; a changed object gives another text. */
 export function identityText(objects: readonly object[]): string {
   return objects.map(numberOf).join();
 }

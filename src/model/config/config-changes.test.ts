@@ -16,30 +16,30 @@ const config = (name: string, over: Partial<Config> = {}): Config => ({
   ...over,
 });
 
-describe('an update of an object', () => {
-  it('needs no push if the resource version is unchanged', () => {
+describe('a push to proxies for an updated object', () => {
+  it('is not needed if the resource version is unchanged', () => {
     const a = config('a');
     expect(needsPush(a, { ...a, spec: {} })).toBe(false);
   });
 
-  it('needs a push if only the age changed, which the resource version does not cover', () => {
+  it('is needed if only the age changed, which the resource version does not cover', () => {
     const a = config('a');
     expect(needsPush(a, { ...a, creationTimestamp: 5 })).toBe(true);
   });
 
   it.each([
-    ['an annotation of nobody', { annotations: { note: 'x' } }, false],
+    ['an annotation of another project', { annotations: { note: 'x' } }, false],
     ["an annotation of Istio's", { annotations: { 'networking.istio.io/x': 'y' } }, true],
     ['the spec', { spec: { servers: [1] } }, true],
     ['the age', { creationTimestamp: 5 }, true],
     ['a label of a Gateway', { labels: { app: 'web' } }, false],
     ['the generation and the uid', { generation: 2, uid: 'other' }, false],
     ['the status', { status: { conditions: [] } }, true],
-  ])('needs a push depending on what changed: %s', (_, over, expected) => {
+  ])('depends on the changed field: %s', (_, over, expected) => {
     expect(needsPush(config('a'), config('a', over))).toBe(expected);
   });
 
-  it('needs a push if labels of a WorkloadEntry changed, because they are those of its workload', () => {
+  it('is needed for changed labels of a WorkloadEntry, which are those of its workload', () => {
     const entry = { kind: 'WorkloadEntry' };
     expect(needsPush(config('a', entry), config('a', { ...entry, labels: { app: 'web' } }))).toBe(true);
   });

@@ -1,11 +1,11 @@
-/** Which updates of an object affect proxies (spec/discovery.md §4.1). */
+/** Decides which updates of an object affect proxies (spec/discovery.md §4.1). */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './config.ts';
 
 /**
  * Whether an update may change what proxies receive (§4.1, last row). An Istio object with unchanged spec, age, and Istio labels and
- * annotations needs no push. The age decides which of two conflicting objects wins, and is not covered by `resourceVersion`. Of a
- * WorkloadEntry, the status (health) and all labels (of the workload) count. Of other API groups, every new version counts.
+ * annotations needs no push. The age decides which of two conflicting objects wins, and is not covered by `resourceVersion`. For a
+ * WorkloadEntry, the status (health) and all labels (of the workload) also count; for other API groups, every new version.
  */
 export function needsPush(previous: Config, current: Config): boolean {
   if (previous === current) return false;

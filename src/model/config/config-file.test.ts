@@ -199,7 +199,7 @@ spec:
     ['networking.istio.io/v1', 'VirtualServise', 'KIND_UNKNOWN', 'VirtualService'],
     ['example.com/v1', 'Pizza', 'KIND_UNKNOWN', ''],
     ['apps/v1', 'Deploymnt', 'KIND_UNKNOWN', ''],
-    // Of another project, whose proxies it restricts.
+    // A kind of another project that restricts its proxies.
     ['policy.linkerd.io/v1alpha1', 'AuthorizationPolicy', 'KIND_UNKNOWN', 'security.istio.io/v1'],
   ])('skips %s %s with a warning', (apiVersion, kind, code, near) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
@@ -313,7 +313,7 @@ spec:
     expect(versions[0]).toBe(versions[1]);
   });
 
-  it('keeps the first of two objects with one key, and reports where it is', () => {
+  it('keeps the first of two objects with one key, and reports its position', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n${entry('a', '10.0.0.2')}`, options);
     const { configs: kept, problems } = withoutRepetitions(configs);
     expect(kept).toEqual([configs[0]]);

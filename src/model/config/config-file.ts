@@ -1,6 +1,6 @@
 /**
- * Reads a file of configuration objects: YAML text in, objects and problems out. Pure and deterministic.
- * Documents that are unchanged from the previous version are not decoded again, and their objects keep their identity.
+ * Reads a file of configuration objects: YAML text in, objects and problems out. Pure and deterministic. Documents that are unchanged since
+ * the previous version are not decoded again, and their objects keep their identity.
  */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
@@ -40,7 +40,7 @@ import { storeWrittenSpec } from './written-spec.ts';
 export interface ConfigFile {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
-  /** Stand-ins (refused.ts) to apply for rejected objects that have no earlier valid version. */
+  /** Stand-ins (refused.ts) for rejected objects that have no earlier valid version. */
   readonly standIns: readonly Config[];
   /** Result of each document by its text, for the next version of the file. */
   readonly documents: ReadonlyMap<string, DocumentResult>;
@@ -55,19 +55,18 @@ interface DocumentResult {
 }
 
 export interface ConfigReadOptions {
-  /** Creation time of objects without their own, in milliseconds since the epoch. Must be stable for the same object. */
+  /** Creation time of objects without one, in milliseconds since the epoch. Must be stable for the same object. */
   readonly creationTimestamp: number;
-  /** Skips warnings. */
   readonly errorsOnly?: boolean;
   readonly previous?: ConfigFile;
 }
 
-/** Reads a file's text (spec/discovery.md §4.3). Invalid objects are left out and reported as problems. */
+/** Reads a file's text (spec/discovery.md §4.3). Invalid objects are omitted and reported as problems. */
 export function readConfigFile(file: string, text: string, options: ConfigReadOptions): ConfigFile {
   return atOnce(readingConfigFile(file, text, options));
 }
 
-/** {@link readConfigFile} in steps of one object; parsing of one document is not interrupted. */
+/** {@link readConfigFile} in steps of one object; parsing of a document is not interrupted. */
 export function* readingConfigFile(file: string, text: string, options: ConfigReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
@@ -86,8 +85,7 @@ export function* readingConfigFile(file: string, text: string, options: ConfigRe
 }
 
 /**
- * Reads one object that is already parsed, for example from a cluster: its problems have no file and no line.
- *
+ * Reads a parsed object, for example from a cluster; its problems have no file and line.
  * @param place prefix of problem messages: `k8s://`
  * @param options `source`: position of the object and its stand-in, if it is not from a cluster
  */
@@ -111,7 +109,7 @@ function ofNoFile({ source: _, ...config }: Config): Config {
   return Object.freeze(config);
 }
 
-/** Identifies the rejected object, so that its status reports this generation. */
+/** Lets the status of a rejected object report this generation. */
 function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
   const { generation, uid } = metadataOf(value);
   return {
@@ -175,7 +173,7 @@ class DocumentReader {
     this.options = options;
   }
 
-  /** A document that is not valid YAML may still identify its object. */
+  /** A document with invalid YAML may still identify its object. */
   refuseSyntax(): void {
     const key = keyOfBroken(this.document.value);
     // A missing namespace may be in the part that could not be parsed.
@@ -187,7 +185,7 @@ class DocumentReader {
     for (const { value, path } of objectsWithin(this.document.value)) this.standIn(value, path, 0, true);
   }
 
-  /** Invalid UTF-8 is decoded as U+FFFD, and the text may be valid with it. */
+  /** Invalid UTF-8 is decoded as U+FFFD, with which the text may be valid. */
   warnOfReplacedBytes({ text, line }: TextPart): void {
     const at = text.indexOf('\uFFFD');
     if (at < 0) return;
@@ -197,7 +195,7 @@ class DocumentReader {
     this.report('warning', position, { code: 'YAML_INVALID', message }, {});
   }
 
-  /** Rejects deep nesting, which would overflow the stack of every reader. @param value the parsed part */
+  /** Rejects deep nesting, which would overflow the stack of every reader. */
   refuseDepth(value: unknown): void {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
@@ -226,7 +224,7 @@ class DocumentReader {
     } else if (!this.readSpec(envelope, path)) this.standIn(value, path, problemCount);
   }
 
-  /** Reports the errors of the spec as well when the envelope is invalid. */
+  /** Also reports the errors of the spec of an object with an invalid envelope. */
   private refuseSpec({ body, key }: InvalidEnvelope, path: string): void {
     if (body === undefined) return;
     const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
@@ -235,7 +233,6 @@ class DocumentReader {
 
   /**
    * Adds the stand-in of a rejected object, if it restricts access.
-   *
    * @param problemCount number of problems before those of the object
    */
   private standIn(value: unknown, path: string, problemCount: number, isBroken = false): void {
@@ -381,7 +378,7 @@ function contentHash(content: unknown): string {
   return hash('sha1', JSON.stringify(content), 'hex').slice(0, 16);
 }
 
-/** Keeps the first object of each key. A later, different object of the key is reported as a problem that names the first. */
+/** Keeps the first object of each key. A later, different object is reported as a problem that names the first. */
 export function withoutRepetitions(configs: readonly Config[]): {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
@@ -398,7 +395,7 @@ export function withoutRepetitions(configs: readonly Config[]): {
 }
 
 /**
- * The problem of an object whose key is already used; none if both are equal. A different object is ignored, which is a warning; it is an
+ * The problem of an object whose key is already used; none if both are equal. A different object is ignored, which is a warning. It is an
  * error if the first one is invalid, because neither applies.
  */
 export function repetition(config: Config, first: Config): readonly [Problem?] {

@@ -1,4 +1,3 @@
-/** All current objects by kind. */
 import { type KindName, kinds, type SpecOfKind } from '../kinds/index.ts';
 import { byAge, type Config } from './config.ts';
 

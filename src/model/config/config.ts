@@ -1,4 +1,4 @@
-/** The envelope of every configuration object from any source. Immutable. */
+/** The immutable envelope of every configuration object, from any source. */
 export interface Config<Spec = unknown> {
   readonly kind: string;
   /** `group/version` as written. Objects are identified by group and kind; all versions of a kind are equivalent. */
@@ -15,26 +15,23 @@ export interface Config<Spec = unknown> {
   readonly generation?: number;
   /** Assigned by the API server: a recreated object has another one. Absent for other sources. */
   readonly uid?: string;
-  /** The object has a deletion timestamp: it is being deleted. */
+  /** The object has a deletion timestamp. */
   readonly isEnding?: true;
   readonly spec: Spec;
   /** The status as written; only a WorkloadEntry's health is read from it. */
   readonly status?: unknown;
   /** Absent for objects that did not come from a file. */
   readonly source?: SourcePosition;
-  /**
-   * For an object that the control plane generated: the source of each of its parts, by path in the spec (`http[2]`). Absent for objects
-   * that users wrote.
-   */
+  /** For an object that the control plane generated: the source of each of its parts, by path in the spec (`http[2]`). */
   readonly partOrigins?: Readonly<Record<string, readonly Origin[]>>;
   /** Set on a stand-in for a rejected object without an earlier valid version (refused.ts). */
   readonly standsFor?: StandsFor;
   /**
-   * The namespace exceeds PILOT_MAX_ENDPOINTS_PER_NAMESPACE, so the endpoints that this ServiceEntry or Service lists or selects are
-   * ignored. Set by the control plane.
+   * The namespace exceeds PILOT_MAX_ENDPOINTS_PER_NAMESPACE, so the endpoints of this ServiceEntry or Service are ignored. Set by the control
+   * plane.
    */
   readonly isWithoutEndpoints?: true;
-  /** The paths of this Ingress respond with 503, because those of its namespace have too many. Set by the control plane. */
+  /** The paths of this Ingress respond with 503, because its namespace has too many. Set by the control plane. */
   readonly isClosed?: true;
   /** The control plane generated the object, possibly from several namespaces. */
   readonly generatedFrom?: 'Ingress';
@@ -46,9 +43,9 @@ export interface StandsFor {
   readonly object: string;
   /** Absent if the object cannot be identified: any object of its file may be its earlier version. */
   readonly key?: ConfigKey;
-  /** Whether the selected workloads are known. If not, the stand-in covers its namespace and narrower policies apply as well. */
+  /** Whether the selected workloads are known. Otherwise the stand-in covers its namespace, and narrower policies apply as well. */
   readonly isScopeKnown: boolean;
-  /** What is blocked, as the end of a sentence: `every request to the workloads of namespace shop is refused`. */
+  /** The blocked traffic, as the end of a sentence: `every request to the workloads of namespace shop is refused`. */
   readonly effect: string;
   /** The same for an object in the root namespace, which applies to the whole mesh. */
   readonly effectInRoot: string;
@@ -68,7 +65,7 @@ export interface ConfigKey {
   readonly name: string;
 }
 
-/** `Kind/namespace/name`: a map key, a log field. */
+/** `Kind/namespace/name`, for map keys and log fields. */
 export function configKeyText(key: ConfigKey): string {
   return `${key.kind}/${key.namespace}/${key.name}`;
 }
@@ -100,7 +97,7 @@ export interface Origin {
   readonly path?: readonly (string | number)[];
 }
 
-/** The path of an origin as shown to users: `spec.http[2].route`. */
+/** An origin's path as shown to users: `spec.http[2].route`. */
 export function fieldText(path: readonly (string | number)[]): string {
   return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 }

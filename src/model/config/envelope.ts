@@ -37,7 +37,7 @@ export interface InvalidEnvelope {
 
 export interface SkippedObject {
   readonly _tag: 'skipped';
-  /** Absent for Kubernetes' own kinds, which manifests contain beside those of the mesh. */
+  /** Absent for Kubernetes' own kinds, which manifests contain as well. */
   readonly problem?: {
     /** An error if the object seems to restrict access: nothing else reports a skipped restriction. */
     readonly severity: 'error' | 'warning';
@@ -82,7 +82,7 @@ const metadataFields = [
   ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
 ];
 
-/** Metadata in which a misspelled field counts as the intended one, if that one is absent. */
+/** Metadata in which a misspelled field replaces the intended one, if that is absent. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
   if (misspelt.length === 0) return metadata;
@@ -116,7 +116,7 @@ function kindOf(group: string, kind: string) {
   return byGroupAndKind.get(`${group}/${kind}`);
 }
 
-/** The kind's name in the kinds table; as written if it is not in the table. */
+/** The kind's name in the kinds table, or else as written. */
 export function kindNameOf(apiVersion: unknown, kind: string): string {
   return intendedKind(apiVersion, kind) ?? kind;
 }
@@ -138,7 +138,7 @@ function groupOf(apiVersion: string): string {
   return apiVersion.slice(0, Math.max(apiVersion.lastIndexOf('/'), 0));
 }
 
-/** An empty group counts: no other project has objects without one. */
+/** An empty group also counts: no other project has objects without one. */
 function isNearlyIstios(group: string): boolean {
   const written = group.trim().toLowerCase();
   if (retiredGroups.has(written)) return false;
@@ -195,7 +195,7 @@ const outsideSpec: violation.Violation = {
   message: 'unknown field; fields of the object belong under spec',
 };
 
-/** Returns `spec`, and reports fields beside it. */
+/** Returns `spec`, and reports other top-level fields. */
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field in value) {
     if (topFields.includes(field)) continue;
@@ -274,7 +274,7 @@ function nameViolation(name: unknown, allowed: string): violation.Violation {
   return violation.mustBe(`a name of lower-case ${allowed}`, name);
 }
 
-/** Shared empty map, to save memory. */
+/** Shared to save memory. */
 const none: Readonly<Record<string, string>> = Object.freeze({});
 
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
@@ -296,7 +296,7 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
   return value as Readonly<Record<string, string>>;
 }
 
-/** §4.5: rejects annotations that are reserved for the control plane or not allowed on the kind. */
+/** Rejects annotations that are reserved for the control plane or not allowed on the kind (§4.5). */
 function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === none) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {
@@ -307,7 +307,6 @@ function annotationErrors(annotations: Readonly<Record<string, string>>, kind: s
     if (key !== dryRunAnnotation) return [];
     if (kind !== 'AuthorizationPolicy')
       return [violation.fieldError(path, violation.unsupported(`is not supported on ${kind}`))];
-    // A value that is not a string is already reported.
     return typeof value !== 'string' || booleanOf(value) !== undefined
       ? []
       : [

@@ -1,4 +1,3 @@
-/** Finds the file position of an object's field. */
 import {
   parseYamlDocument,
   splitDocuments,
@@ -12,7 +11,6 @@ import type { Problem } from './problem.ts';
 export class FieldPositions {
   readonly #textOf: (file: string) => string;
   readonly #parts = new Map<string, readonly TextPart[]>();
-  /** Last document used: positions are requested field by field. */
   #last: { readonly part: TextPart; readonly document: YamlDocument } | undefined;
 
   readonly #items: ReadonlyMap<string, string>;
@@ -36,10 +34,7 @@ export class FieldPositions {
     return this.of({ file, line, ...(item !== undefined && { item }) }, field);
   }
 
-  /**
-   * @param source position of the object
-   * @param field `spec.http[2]`; empty for the object as a whole
-   */
+  /** @param field `spec.http[2]`; empty for the object as a whole */
   of({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
     const part = this.#partAt(file, line);
     if (part === undefined) return { line, column: 1 };

@@ -9,7 +9,7 @@ const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 const authorityKey = /["']?\b(?:cacert|ca\.crt)["']?[ \t]*:/;
 
 /**
- * Whether a document that is too long to parse can safely be skipped, for example a ConfigMap with dashboards: it has exactly one top-level
+ * Whether a document that is too long to parse can safely be skipped, such as a ConfigMap with dashboards: it has exactly one top-level
  * `kind`, of a kind that is not read, and no list of objects.
  */
 export function isForeignDocument(text: string): boolean {

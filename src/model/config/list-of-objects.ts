@@ -1,4 +1,4 @@
-/** Lists of objects, as kubectl reads them: a `List` of any kinds, or a typed one such as `VirtualServiceList`. */
+/** Lists of objects as kubectl reads them: a `List` of any kinds, or a typed one such as `VirtualServiceList`. */
 import { isObject } from '../../runtime/json-object.ts';
 
 const suffix = 'List';
@@ -17,8 +17,7 @@ export function itemsOfList(value: unknown): readonly unknown[] | undefined {
 
 /**
  * Yields an object, or the objects of a list and of nested lists.
- *
- * @param path of the value in its document; for an item `items[3]`
+ * @param path of the value in its document, such as `items[3]`
  */
 export function* objectsWithin(
   value: unknown,

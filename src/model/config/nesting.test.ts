@@ -30,7 +30,7 @@ it('a policy that is nested too deep fails closed, identified by its name', () =
   expect(standIns).toMatchObject([{ kind: 'AuthorizationPolicy', namespace: 'shop', name: 'deep' }]);
 });
 
-it('an object of another project is ignored whatever its nesting', () => {
+it('an object of another project is ignored regardless of its nesting', () => {
   expect(read({ apiVersion: 'v1', kind: 'Unknown', metadata: { name: 'a' }, spec: nested(9_000) })).toMatchObject({
     ...{ config: undefined, standIns: [] },
     problems: [{ severity: 'warning' }],

@@ -1,4 +1,4 @@
-/** Nesting depth of parsed values, bounded because readers recurse. */
+/** Bounds the nesting depth of parsed values, because readers recurse. */
 
 export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -16,7 +16,7 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
-/** A copy in which everything below a level is null. */
+/** A copy in which values below a level are null. */
 export function cutAtLevel(value: unknown, levels: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (levels === 0) return null;

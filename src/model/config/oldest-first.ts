@@ -1,4 +1,3 @@
-/** Limits shared by several objects: the oldest objects are kept. */
 import { byAge, type Config, compareText, configKeyText } from './config.ts';
 
 export interface LimitShare {
@@ -7,8 +6,8 @@ export interface LimitShare {
 }
 
 /**
- * The items beyond a limit. The oldest are kept; a small item is kept even if an older, larger one exceeded the limit. Independent of the
- * order of the arguments.
+ * The items beyond a limit that several objects share. The oldest are kept; a small item is kept even if an older, larger one exceeded the
+ * limit. Independent of the order of the arguments.
  */
 export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
   const all = [...items];

@@ -1,4 +1,4 @@
-/** A problem of written configuration: what is wrong and where, enough to fix it. */
+/** A problem of written configuration, with enough detail to fix it. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { Violation } from '../fields/violation.ts';
 import type { ConfigKey } from './config.ts';
@@ -11,7 +11,7 @@ export interface Problem {
   readonly column?: number;
   /** `VirtualService shop/web`. */
   readonly object?: string;
-  /** The same object as a key, for keeping its last valid version. */
+  /** The same object as a key, which identifies its last valid version. */
   readonly key?: ConfigKey;
   /** `spec.http[0].timeout`. */
   readonly field?: string;
@@ -25,7 +25,7 @@ export interface Problem {
   readonly near?: string;
   /** Path of a related field of the object, relative to the decoded part. */
   readonly beside?: string;
-  /** The problem exists only if there is no further object of this kind in this namespace (empty for cluster-wide kinds). */
+  /** The problem exists only while there is no other object of this kind in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   readonly other?: RelatedPlace;
   /** Key of the stand-in that applies while the object has no valid version (refused.ts). */

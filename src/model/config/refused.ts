@@ -1,7 +1,7 @@
 /**
  * Builds stand-ins: replacements that make access restrictions fail closed when an object is rejected and has no earlier valid version. A
- * stand-in blocks everything that the object might have blocked, for the workloads that it may have selected.
- * It affects only the object's own namespace, unless that is the root namespace or cannot be read.
+ * stand-in blocks everything that the object might have blocked, for the workloads that it may have selected. It affects only the object's
+ * own namespace, unless that is the root namespace or cannot be read.
  */
 import { hash } from 'node:crypto';
 
@@ -19,9 +19,8 @@ interface Place {
 
 /**
  * `undefined` for an object that restricts nothing.
- *
  * @param value the object as written, or its readable part
- * @param isBroken the document is not valid YAML, so a missing field may be in the unreadable part
+ * @param isBroken the YAML is invalid, so a missing field may be in the unreadable part
  */
 export function standInFor(
   value: unknown,
@@ -70,7 +69,7 @@ export function standInFor(
   });
 }
 
-/** Accepts a misspelled `metadata` field as well. */
+/** Also accepts a misspelled `metadata` field. */
 function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
   if (isObject(value.metadata)) return value.metadata;
   const near = Object.keys(value).find(
@@ -99,16 +98,12 @@ function placeOf(namespace: string | undefined): string {
   return namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
 }
 
-/**
- * What is blocked, as the end of a sentence; `undefined` for an object that is not a stand-in.
- *
- * @param rootNamespace if known
- */
+/** The blocked traffic, as the end of a sentence; `undefined` for an object that is not a stand-in. */
 export function effectIn({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
   return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
 }
 
-/** A list entry for a stand-in: `AuthorizationPolicy shop/web` and the effect. */
+/** Describes a stand-in in a list: `AuthorizationPolicy shop/web` and the effect. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
   const at = source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;

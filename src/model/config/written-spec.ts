@@ -1,5 +1,5 @@
 /**
- * Specs as written, for kinds that other control planes can subscribe to (docs/config-over-xds.md). Kept as JSON text: decoded specs have
+ * Specs as written, for kinds that other control planes can subscribe to (docs/config-over-xds.md). Stored as JSON text: decoded specs have
  * other names and units, and parsed values take ten times as much memory.
  */
 const written = new WeakMap<object, string>();
@@ -8,7 +8,7 @@ export function storeWrittenSpec(decoded: unknown, spec: unknown): void {
   if (typeof decoded === 'object' && decoded !== null) written.set(decoded, JSON.stringify(spec));
 }
 
-/** JSON of the spec as written; `undefined` for generated objects and for other kinds. */
+/** `undefined` for generated objects and for other kinds. */
 export function writtenSpec(decoded: unknown): string | undefined {
   return typeof decoded === 'object' && decoded !== null ? written.get(decoded) : undefined;
 }

@@ -42,7 +42,7 @@ describe("any message of Envoy's API", () => {
     expect(toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() })).toEqual(json);
   });
 
-  it('is decoded including packed messages', () => {
+  it('is decoded with its packed messages', () => {
     const packed = {
       name: 'outer',
       typed_config: { '@type': `${filters}.lua.v3.Lua`, default_source_code: { inline_string: '' } },
@@ -56,10 +56,10 @@ describe("any message of Envoy's API", () => {
   });
 
   it.each<[string, string, JsonValue, string]>([
-    ['a field that it does not have', 'lua.v3.Lua', { source: '' }, 'source'],
+    ['an unknown field', 'lua.v3.Lua', { source: '' }, 'source'],
     ['a value of another type', 'lua.v3.Lua', { inline_code: 5 }, 'inline_code'],
-    ['a value that is none of an enumeration', 'ext_proc.v3.ProcessingMode', { request_body_mode: 'SOME' }, '"SOME"'],
-    ['a message that it is not', 'lua.v9.Lua', {}, 'lua.v9.Lua is no message'],
+    ['an unknown enumeration value', 'ext_proc.v3.ProcessingMode', { request_body_mode: 'SOME' }, '"SOME"'],
+    ['an unknown message type', 'lua.v9.Lua', {}, 'lua.v9.Lua is no message'],
   ])('is rejected with %s', (_case, name, json, words) => {
     expect(read(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(words) });
   });
@@ -98,7 +98,7 @@ describe('types and fields of a newer Envoy', () => {
     expect(field.unknown).toEqual([expect.stringContaining('newer')]);
   });
 
-  it('affect only the packed message: the outer message keeps its type', () => {
+  it('affect only the packed message, and the outer message keeps its type', () => {
     const inner = { name: 'e', typed_config: { '@type': 'type.googleapis.com/envoy.newer.v3.Filter', a: 1 } };
     const { json } = decodeOf(typed(matching, { extension_config: inner }));
     const value = { type_url: 'type.googleapis.com/envoy.newer.v3.Filter', value: { a: 1 } };
@@ -106,7 +106,7 @@ describe('types and fields of a newer Envoy', () => {
     expect(json).toEqual(typed(matching, { extension_config: { name: 'e', typed_config } }));
   });
 
-  it('are dropped in messages that are not packed, or will be merged', () => {
+  it('are dropped in messages that are not packed or will be merged', () => {
     expect(decodeOf({ name: 'a', newer: 1 })).toEqual({
       json: { name: 'a' },
       unknown: [expect.stringContaining('newer')],
@@ -125,7 +125,7 @@ describe('types and fields of a newer Envoy', () => {
   });
 
   it.each(['500ms', '1m', '.5s', '+1s', '5', '1h30m', 5])(
-    'a duration of %j in a TypedStruct is an error at any depth, because Envoy itself parses and rejects it',
+    'a duration of %j in a TypedStruct is an error at any depth, because Envoy parses and rejects it',
     (fixed_delay) => {
       const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
       const inner = (written: unknown) => ({
@@ -155,7 +155,7 @@ describe('types and fields of a newer Envoy', () => {
   });
 });
 
-it('a message is looked up in the given registry first, then in the whole API', () => {
+it('a message type is looked up in the given registry first, then in the complete API', () => {
   const registry = withCompleteApi(createRegistry());
   expect(registry.getMessage('envoy.extensions.filters.http.lua.v3.Lua')?.name).toBe('Lua');
   expect(registry.getMessage('nothing.v1.Nothing')).toBeUndefined();

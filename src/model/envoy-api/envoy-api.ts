@@ -64,13 +64,12 @@ export interface LenientMessage extends DecodedMessage {
 
 /**
  * Decodes a message from its JSON form, including packed messages (`@type`). Unknown types and fields are not errors: a newer Envoy may
- * define them. Packed messages with any are sent to Envoy as written (`TypedStruct`), and Envoy validates them. Other unknown fields cannot
- * be encoded and are dropped.
- *
- * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or the name alone
+ * define them. Packed messages that contain some are sent to Envoy as written (`TypedStruct`), and Envoy validates them. Other unknown fields
+ * cannot be encoded and are dropped.
+ * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or only the name
  * @param json every form that Istio's decoder accepts (lenient-json.ts)
  * @param keepsTypes packed messages of known types lose their unknown fields and keep their type, so that they can be merged
- * @returns left: what is wrong, as a sentence
+ * @returns left: the error, as a sentence
  */
 export function decodeLenient(
   typeUrl: string,

@@ -14,7 +14,7 @@ function read(type: string, json: JsonValue): JsonValue {
   return toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() });
 }
 
-describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () => {
+describe("an EnvoyFilter value, as in Istio's decoder,", () => {
   it.each([
     ['500ms', '0.500s'],
     ['1m', '60s'],
@@ -30,7 +30,7 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
     ['.5s', '0.500s'],
     ['0.250s', '0.250s'],
     ['300000h', '1080000000s'],
-  ])('a duration of %s is %s, at any depth', (written, canonical) => {
+  ])('has the duration %s as %s at any depth', (written, canonical) => {
     expect(read(cluster, { connect_timeout: written })).toEqual({ connect_timeout: canonical });
     expect(read(cluster, { dnsRefreshRate: written })).toEqual({ dns_refresh_rate: canonical });
     const packed = { '@type': `type.googleapis.com/${fault}`, delay: { fixed_delay: written } };
@@ -55,13 +55,13 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
     ['7.5', undefined],
     ['', undefined],
     ['NaN', undefined],
-  ])("an integer in the string '%s' is what Go's decoders read (%s)", (written, expected) => {
+  ])("has the integer string '%s' as %s", (written, expected) => {
     const int32 = { per_connection_buffer_limit_bytes: written };
     if (expected === undefined) expect(() => read(cluster, int32)).toThrow();
     else expect(read(cluster, int32)).toEqual({ per_connection_buffer_limit_bytes: expected });
   });
 
-  it.each(['0x10', '+1', '.5'])("a fraction in the string '%s' is not an integer for Go's decoders", (written) => {
+  it.each(['0x10', '+1', '.5'])("has no integer in the fraction '%s'", (written) => {
     const json = { common_lb_config: { healthy_panic_threshold: { value: written } } };
     const decoded = decodeLenient(cluster, json, { keepsTypes: false });
     expect(E.isLeft(decoded) && decoded.left).toContain(`${written} (not a JSON number)`);
@@ -92,7 +92,7 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
       { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
       { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
     ],
-  ])('%s', (_, type, written, canonical) => {
+  ])('may have %s', (_, type, written, canonical) => {
     expect(read(type, written)).toEqual(canonical);
   });
 
@@ -101,7 +101,7 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
     ['a duration in days', { connect_timeout: '1d' }],
     ['a duration as a number', { connect_timeout: 5 }],
     ['one field in two spellings', { connect_timeout: '1s', connectTimeout: '2s' }],
-  ])('%s stays an error', (_, json) => {
+  ])('must not have %s', (_, json) => {
     expect(E.isLeft(decodeLenient(cluster, json, { keepsTypes: false }))).toBe(true);
   });
 });

@@ -1,8 +1,8 @@
 /**
- * Rewrites JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf
- * JSON. Compared with that decoder on 251 values of each field type: beyond the canonical form it accepts Go durations (`500ms`), numbers
- * in padded strings, and `null` in lists and maps as the type's zero value. Two spellings of one field, or two fields of a oneof, stay
- * errors; Istio picks one silently.
+ * Rewrites JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf JSON.
+ * Compared with that decoder on 251 values of each field type: beyond the canonical form it accepts Go durations (`500ms`), numbers in padded
+ * strings, and `null` in lists and maps as the type's zero value. Two spellings of one field, or two fields of a oneof, stay errors; Istio
+ * picks one silently.
  */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';
@@ -18,8 +18,7 @@ const opaque: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The same JSON in canonical form. Unrecognized values are kept: the strict decoder reports them.
- *
+ * The same JSON in canonical form. Unrecognized values are kept for the strict decoder to report.
  * @param registry resolves messages packed in `Any`
  */
 export function canonicalJson(schema: DescMessage, json: JsonValue, registry: Registry): JsonValue {
@@ -80,16 +79,16 @@ function isWrapper({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.\w+Value$/.test(typeName);
 }
 
-/** Accepted for floating-point fields. */
+/** Valid for floating-point fields. */
 const namedNumbers: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
 
-/** Like Go's protojson and jsonpb: JSON numbers in strings; protojson also accepts `1e3` for an integer, and jsonpb spaces. */
+/** As in Go's protojson and jsonpb: JSON numbers in strings; protojson also accepts `1e3` for an integer, and jsonpb spaces. */
 function canonicalScalar(type: ScalarType, value: JsonValue): JsonValue {
   const isNumber = type !== ScalarType.STRING && type !== ScalarType.BYTES && type !== ScalarType.BOOL;
   if (!isNumber || typeof value !== 'string') return value;
   const trimmed = value.trim();
   if (namedNumbers.has(trimmed)) return trimmed;
-  // The strict decoder would accept what JavaScript parses as a number, such as 0x10.
+  // The strict decoder would accept anything that JavaScript parses as a number, such as 0x10.
   if (!isJsonNumber(trimmed)) return `${trimmed} (not a JSON number)`;
   const number = Number(trimmed);
   return /[.eE]/.test(trimmed) && Number.isSafeInteger(number) ? String(number) : trimmed;

@@ -5,7 +5,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type DecodedMessage, decodeLenient, envoyApi } from './envoy-api.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Yields the message itself first. Packed messages of unknown types are left out. */
+/** Yields the message itself first, and no packed messages of unknown types. */
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
   const packed = packedIn(schema, message);
   if (packed !== undefined) return yield* messagesWithin(packed.schema, packed.message);
@@ -36,7 +36,6 @@ function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage |
   return E.isRight(decoded) ? decoded.right : undefined;
 }
 
-/** Messages in a field; none in scalars and in fields of plain JSON. */
 function messagesIn(field: DescField, message: Message): Message[] {
   if (field.message === undefined) return [];
   const fields = message as unknown as Record<string, unknown>;

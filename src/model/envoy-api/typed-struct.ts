@@ -1,11 +1,11 @@
-/** Validates TypedStructs, whose JSON Envoy itself decodes: more strictly than Istio's decoder decodes the rest of an EnvoyFilter. */
+/** Validates TypedStructs, whose JSON Envoy decodes more strictly than Istio's decoder decodes the rest of an EnvoyFilter. */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { isObject } from '../../runtime/json-object.ts';
 import { messageNameOf } from './message-name.ts';
 
 export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
 
-/** The JSON form of protobuf. Envoy rejects Go's `500ms`, `1m` and `.5s`. */
+/** The protobuf JSON form. Envoy rejects Go's `500ms`, `1m` and `.5s`. */
 const durationText = /^-?\d{1,12}(\.\d{1,9})?s$/;
 
 /** Why Envoy rejects a TypedStruct because of a duration; `undefined` if it does not, or the type is unknown. */

@@ -13,7 +13,7 @@ it.each([
   ['@request.auth.claimsgroups', undefined],
   ['@request.auth.principal', undefined],
   ['groups', undefined],
-])('%s names the claim %j', (key, path) => {
+])('the header match %s names the claim %j', (key, path) => {
   expect(claimPath(key)).toEqual(path);
 });
 

@@ -1,6 +1,6 @@
 /**
- * Decoders of written configuration. Each one reports all errors of a value with their paths, so that they can be fixed at once. `null`
- * counts as absent, as in Kubernetes.
+ * Decoders of written configuration. Each reports all errors of a value with their paths, so that users can fix them at once. `null` counts
+ * as absent, as in Kubernetes.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
@@ -94,7 +94,7 @@ function integerMilliseconds(ms: number, path: string): FieldError[] {
   return [violation.fieldError(path, violation.outOfRange('an integer number of milliseconds', `${ms}ms`))];
 }
 
-/** A duration of at least `minMs`, an integer number of milliseconds as Istio requires. */
+/** Istio requires an integer number of milliseconds. */
 export function durationAtLeast(minMs: number): Decoder<number> {
   const decoder = refine(durationMs, (ms, path) => {
     if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
@@ -147,11 +147,7 @@ export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decod
   );
 }
 
-/**
- * A map with string keys.
- *
- * @param max a larger map is rejected before its entries are decoded
- */
+/** @param max a larger map is rejected before its entries are decoded */
 export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder<Readonly<Record<string, A>>> {
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
@@ -215,7 +211,7 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
   );
 }
 
-/** How one field is decoded; `from` is its written name if it differs from the property. */
+/** `from` is the written name of the field if it differs from the property. */
 interface Field<A> {
   readonly decoder: Decoder<A>;
   /** `null` is an error and does not count as absent. */
@@ -248,7 +244,7 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
 
 /**
  * A field that restricts access or selects what an object applies to. Unknown fields in it are never ignored ({@link ignoringUnknown}),
- * because that would allow more than was intended.
+ * because that would allow more than intended.
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
@@ -265,7 +261,7 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
 }
 
 /**
- * Fields that restrict access. A list whose items are all commented out is `null` in YAML; counted as absent, it would allow more than was
+ * Fields that restrict access. A list whose items are all commented out is `null` in YAML; as an absent field it would allow more than
  * intended.
  */
 export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>(fields: F): F {
@@ -273,7 +269,6 @@ export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>
   return Object.fromEntries(refusing) as F;
 }
 
-/** One entry for every property of `T`, enforced by the compiler. */
 export type FieldDecoders<T> = {
   readonly [K in keyof T]-?: Record<never, never> extends Pick<T, K>
     ? OptionalField<Exclude<T[K], undefined>>
@@ -289,8 +284,7 @@ const noValue = violation.empty('set a value, or remove the field');
 
 /**
  * An object with known fields.
- *
- * @param passesOver ignores unknown fields; by default they are errors
+ * @param passesOver ignores unknown fields, which are errors by default
  */
 export function struct<T extends object>(
   fields: FieldDecoders<T>,
@@ -364,7 +358,10 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
   return decoder(value, '');
 }
 
-/** Decodes as if unknown fields were absent, and returns them beside the result, or among other errors. @param ignoredKinds default: all */
+/**
+ * Decodes as if unknown fields were absent, and returns them beside the result, or among other errors.
+ * @param ignoredKinds default: all
+ */
 export function ignoringUnknown<A>(
   decoder: Decoder<A>,
   ignoredKinds: readonly UnknownField[] = ['misspelt', 'strange'],
@@ -374,7 +371,7 @@ export function ignoringUnknown<A>(
     if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
     const unknown = first.left.filter((error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown));
     if (unknown.length === 0) return first;
-    // Structs report all unknown fields whatever else is wrong, so one removal is enough.
+    // Structs report all unknown fields regardless of other errors, so one removal is enough.
     const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
     return E.isRight(rest)
       ? E.right({ value: rest.right, unknown })

@@ -1,5 +1,5 @@
 /**
- * What a decoder accepts, in terms of a schema: CustomResourceDefinitions are generated from it (`src/model/schemas/`). Combinators
+ * Describes values that a decoder accepts, as a schema: CustomResourceDefinitions are generated from it (`src/model/schemas/`). Combinators
  * describe themselves; handwritten decoders, and checks that a schema can express, use {@link inSchema}.
  */
 
@@ -29,15 +29,12 @@ export type Effect =
       readonly type: 'none' | 'some values' | 'some objects';
       /** Completes "has no effect: …". */
       readonly reason: string;
-      /**
-       * @param value as written
-       * @param beside the object that contains the field, as written
-       */
+      /** @param beside the object that contains the field, as written */
       readonly warns: (value: unknown, beside: Readonly<Record<string, unknown>>) => boolean;
     }
   | { readonly type: 'refused'; readonly reason: string };
 
-/** What the API server checks besides the type: value validations of structural schemas. */
+/** Value validations of structural schemas, which the API server checks in addition to the type. */
 export interface ValueValidation {
   readonly enum?: readonly (string | number | boolean | null)[];
   readonly format?: string;
@@ -78,15 +75,13 @@ export function describedAs<D extends Describable>(decoder: D, description: Desc
   return decoder;
 }
 
-/** `undefined` if the decoder is not described. */
 export function descriptionOf(decoder: Describable): Description | undefined {
   return descriptions.get(decoder);
 }
 
 /**
- * Adds a validation to a decoder's description. It must not reject what the decoder accepts
+ * Adds a validation to a decoder's description. It must not reject values that the decoder accepts
  * (`src/model/schemas/resource-definition.test.ts`, and with a real API server `test/cluster/definitions.test.ts`).
- *
  * @returns a new decoder with the same behaviour
  */
 export function inSchema<D extends Describable>(decoder: D, by: SchemaValidation): D {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { durationMsOf } from './duration.ts';
 
-describe('a duration', () => {
+describe('the duration', () => {
   it.each([
     ['0', 0],
     ['0s', 0],

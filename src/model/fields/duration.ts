@@ -13,7 +13,7 @@ const unitMs: Readonly<Record<string, number>> = {
 
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
-/** Node's timers have 31 bits of milliseconds and fire at once beyond that. Rounded down to hours. */
+/** Node's timers have 31 bits of milliseconds and fire immediately beyond that. Rounded down to hours. */
 export const maxTimerMs = 576 * 3_600_000;
 
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
@@ -22,7 +22,6 @@ export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)
 export const notBelowZero = '^(?:[^-].*|-[^1-9]*)$';
 export const aboveZero = '[1-9]';
 
-/** Milliseconds, or `undefined` if the text is not a duration. */
 export function durationMsOf(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
   const rest = text.replace(/^[+-]/, '');

@@ -18,7 +18,6 @@ type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<
 
 /**
  * Marks a field as accepted without effect.
- *
  * @param reason completes "has no effect: …"
  * @param harmless values that request the default behaviour; like empty strings, lists and maps, they cause no warning
  */
@@ -33,9 +32,8 @@ export function withoutEffect<F extends AnyField>(field: F, reason: string, harm
 
 /**
  * Marks a field of which some values have no effect.
- *
  * @param reason completes "has no effect: …"
- * @param warns whether a value, as written, has no effect
+ * @param warns receives the value as written
  */
 export function withoutEffectWhere<F extends AnyField>(
   field: F,
@@ -47,7 +45,6 @@ export function withoutEffectWhere<F extends AnyField>(
 
 /**
  * Marks a field that has no effect together with some values of other fields.
- *
  * @param reason completes "has no effect: …"
  * @param warns receives the fields of the containing object, as written
  * @param harmless values that request the default behaviour
@@ -80,7 +77,7 @@ export function refused<F extends AnyField>(field: F, reason: string): F {
 
 const effectless = new WeakMap<Describable, boolean>();
 
-/** Whether any field within can warn; other values are not visited again. */
+/** Whether any field of the value can warn; other values are not visited again. */
 function canWarn(decoder: Describable): boolean {
   const known = effectless.get(decoder);
   if (known !== undefined) return known;
@@ -104,8 +101,7 @@ function isWarning({ effect }: FieldDescription): boolean {
 export const maxEffectWarnings = 100;
 
 /**
- * A warning for each field without effect; beyond {@link maxEffectWarnings}, one for all the rest.
- *
+ * A warning for each field without effect; beyond {@link maxEffectWarnings}, one for all others.
  * @param value as written, accepted by the decoder
  */
 export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {

@@ -31,7 +31,7 @@ describe('HostIndex', () => {
     ['bb.test', ['*.test', '*b.test', '*']],
     ['test', ['*']],
     ['other', ['*']],
-  ])('%s', (searched, expected) => {
+  ])('finds the same entries as a scan for %s', (searched, expected) => {
     const index = new HostIndex([['a.test', '*.test'], ['*b.test'], ['*']], (hosts) => hosts);
     expect(index.overlapping(searched).map(({ host: name }) => name)).toEqual(expected);
   });

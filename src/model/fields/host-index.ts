@@ -1,4 +1,3 @@
-/** An index by host, including wildcards: finds overlapping hosts without a scan. */
 import { isWildcard } from './hostname.ts';
 
 export interface HostEntry<T> {
@@ -7,7 +6,10 @@ export interface HostEntry<T> {
   readonly place: number;
 }
 
-/** Finds entries by `hostsOverlap` (hostname.ts). A look-up costs the number of distinct wildcard lengths plus the results. Immutable. */
+/**
+ * An index by host, including wildcards, which finds overlapping hosts (`hostsOverlap` in hostname.ts) without a scan. A look-up costs the
+ * number of distinct wildcard lengths plus the results. Immutable.
+ */
 export class HostIndex<T> {
   readonly #byHost = new Map<string, HostEntry<T>[]>();
   /** Lengths of the wildcards' suffixes: `*.test` has a suffix of five characters. */

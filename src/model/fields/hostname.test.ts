@@ -23,7 +23,7 @@ describe('host names and wildcards', () => {
     ['b.c', '*b.c', false],
     ['*b.c', '*.c', true],
     ['*.b.c', '*b.c', true],
-  ])('%s within %s is %s', (inner, outer, expected) => {
+  ])('that %s is within %s is %s', (inner, outer, expected) => {
     expect(isHostWithin(inner, outer)).toBe(expected);
   });
 
@@ -40,7 +40,7 @@ describe('host names and wildcards', () => {
     expect([...widerHosts('*')]).toEqual(['*']);
   });
 
-  it('have the same most specific key as a scan of all keys finds', () => {
+  it('have the most specific key that a scan of all keys finds', () => {
     const label = fc.constantFrom('a', 'b', 'c');
     const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
     const key = fc.oneof(

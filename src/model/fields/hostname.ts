@@ -1,13 +1,12 @@
 /**
- * Host names and wildcards. A wildcard is `*`, or `*.` and a domain, and matches every name of one or more labels under the domain,
- * including narrower wildcards. A partial wildcard, `*x.test`, matches every name with that suffix.
+ * Host names and wildcards. A wildcard is `*`, or `*.` and a domain, and matches every name of one or more labels under the domain, including
+ * narrower wildcards. A partial wildcard, `*x.test`, matches every name with that suffix.
  */
 
 export function isWildcard(host: string): boolean {
   return host.startsWith('*');
 }
 
-/** Whether `outer` matches every name that `inner` matches. */
 export function isHostWithin(inner: string, outer: string): boolean {
   if (inner === outer || outer === '*') return true;
   return isWildcard(outer) && inner.length >= outer.length && inner.endsWith(outer.slice(1));

@@ -1,5 +1,5 @@
 /**
- * Limits of what one object may contain. An object beyond a limit is rejected, because its expansion would block the event loop and reach
+ * Limits for the content of one object. An object beyond a limit is rejected, because its expansion would block the event loop and reach
  * every proxy that can see it.
  */
 
@@ -8,8 +8,8 @@ import type { FieldError } from './violation.ts';
 export type LimitError = FieldError & { readonly code: 'LIMIT_EXCEEDED' };
 
 /**
- * Items of a list, or entries of a map, without a limit of its own. Equals the largest limit of Istio's own definitions
- * (`portLevelSettings`, `jwtRules`); those of the Gateway API are 16 to 128.
+ * Default limit for items of a list or entries of a map. Equals the largest limit of Istio's own definitions (`portLevelSettings`,
+ * `jwtRules`); those of the Gateway API are 16 to 128.
  */
 export const maxItems = 4_096;
 

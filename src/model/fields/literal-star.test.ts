@@ -32,10 +32,7 @@ it.each([
 
 it.each([
   ['a regular expression', httpRoute('RegularExpression', '/api/.*')],
-  [
-    'the wildcard that paths of an Ingress of type ImplementationSpecific have',
-    ingress('ImplementationSpecific', '/api/*'),
-  ],
+  ['the wildcard path of an Ingress with pathType ImplementationSpecific', ingress('ImplementationSpecific', '/api/*')],
 ])('%s is not reported', async (_, text) => {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text }]);
   expect(problems.filter(({ code }) => code === 'FIELD_DOUBTFUL')).toEqual([]);

@@ -1,11 +1,7 @@
-/** Warns of `*` in exact and prefix matches, which compare it literally. */
+/** Warnings about `*` in exact and prefix matches, which compare it literally. */
 import { doubtful, type Violation } from './violation.ts';
 
-/**
- * Warns of a path with a literal `*`.
- *
- * @param correction how this kind matches all paths below the given one
- */
+/** @param correction how this kind matches all paths below the given one */
 export function literalStarInPath(path: string, correction: (below: string) => string): Violation | undefined {
   const star = path.indexOf('*');
   if (star < 0) return undefined;

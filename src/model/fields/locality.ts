@@ -10,7 +10,7 @@ export function localityOf(labels: Readonly<Record<string, string>>, otherwise =
   return label ? (label.includes('/') ? label : label.replaceAll('.', '/')) : otherwise;
 }
 
-/** Stops at the first unknown part. */
+/** Ends before the first unknown part. */
 export function joinLocality(...parts: readonly (string | undefined)[]): string {
   const end = parts.findIndex((part) => !part);
   return (end < 0 ? parts : parts.slice(0, end)).join('/');

@@ -3,7 +3,7 @@ import { codedViolation } from '../../../test/fixtures/coded-error.ts';
 import { logFormatViolation } from './log-format.ts';
 
 /** Results of Envoy 1.40. */
-describe('an access log format', () => {
+describe('the access log format', () => {
   it.each([
     ...['%METADATA(ROUTE:x)%', '%CEL(request.path)%', '%REQ_WITHOUT_QUERY(:PATH)%', '%%', '%REQ(a):5%', '%REQ(A?B)%'],
     ...['%START_TIME(%Y:%m)%', '%ENVIRONMENT(X)% %TRACE_ID%', 'no command', '', '%START_TIME(%s.%3f)% "%DURATION%"'],

@@ -75,10 +75,9 @@ const options: ReadonlyMap<string, readonly string[]> = new Map([
   ['PATH', ['WQ', 'NQ', 'WQ:ORIG', 'NQ:ORIG', 'WQ:PATH', 'NQ:PATH', 'WQ:ORIG_OR_PATH', 'NQ:ORIG_OR_PATH']],
 ]);
 
-/** One command, at its percent sign. Parameters may contain anything but the closing parenthesis. */
+/** One command. Parameters may contain anything but the closing parenthesis. */
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
-/** What is wrong with a format; `undefined` if Envoy accepts it. */
 export function logFormatViolation(format: string): violation.Violation | undefined {
   for (let at = format.indexOf('%'); at !== -1; at = format.indexOf('%', at)) {
     command.lastIndex = at;

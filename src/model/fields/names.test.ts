@@ -3,7 +3,7 @@ import { configKeyText, parseConfigKey } from '../config/config.ts';
 import { isCidr, isHostname, isHostOrWildcard, isObjectName } from './names.ts';
 import { nearestName } from './nearest-name.ts';
 
-describe('names and addresses', () => {
+describe('a check of names and addresses', () => {
   it.each([
     [isHostname, 'a-1.example.com', true],
     [isHostname, 'a_b.example.com', true],
@@ -20,7 +20,7 @@ describe('names and addresses', () => {
     [isCidr, '10.0.0.0/33', false],
     [isCidr, '2001:db8::/64', true],
     [isCidr, '10.0.0.0', false],
-  ])('%o of %s is %s', (check, value, expected) => {
+  ])('%o returns for %s: %s', (check, value, expected) => {
     expect(check(value)).toBe(expected);
   });
 
@@ -30,11 +30,11 @@ describe('names and addresses', () => {
     ['rout', 'route'],
     ['x', undefined],
     ['completely', undefined],
-  ])('are suggested for the misspelled %s: %s', (written, expected) => {
+  ])('nearestName suggests for the misspelled %s: %s', (written, expected) => {
     expect(nearestName(written, ['timeout', 'route', 'retries'])).toBe(expected);
   });
 
-  it('of an object survive the conversion to one text and back', () => {
+  it('the key of an object survives the conversion to text and back', () => {
     const key = { kind: 'ServiceEntry', namespace: 'shop', name: '*.example.com' };
     expect(parseConfigKey(configKeyText(key))).toEqual(key);
   });

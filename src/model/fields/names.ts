@@ -32,7 +32,7 @@ export function isHostOrWildcard(text: string): boolean {
   return isHostname(text.startsWith('*.') ? text.slice(2) : text);
 }
 
-/** Checks a host or wildcard, including partial ones: `*x.example.com`, `*-x.example.com`. */
+/** Also accepts partial wildcards: `*x.example.com`, `*-x.example.com`. */
 export function anyHostViolation(host: string): violation.Violation | undefined {
   return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostViolation(host);
 }
@@ -55,7 +55,7 @@ export function isCidr(text: string): boolean {
   return Number(bits) <= (isIPv4(address) ? 32 : 128);
 }
 
-/** Checks a host or wildcard; partial wildcards are invalid. */
+/** Rejects partial wildcards. */
 export function hostViolation(host: string): violation.Violation | undefined {
   if (isHostOrWildcard(host)) return undefined;
   if (host.includes('*')) return violation.mustBe('*, or *. and a domain, or a host name without *', host);

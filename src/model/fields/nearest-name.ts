@@ -1,4 +1,4 @@
-/** The most similar known name: within two edits, and edits of fewer than half the letters; else `undefined`. */
+/** The most similar known name: within two edits, and fewer edits than half the letters. */
 export function nearestName<Name extends string>(written: string, names: Iterable<Name>): Name | undefined {
   let best: Name | undefined;
   let bestDistance = Math.min(2, Math.floor(written.length / 2)) + 1;

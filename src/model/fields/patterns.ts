@@ -1,4 +1,4 @@
-/** RE2 patterns of whole texts, for schemas. Each accepts everything that the check in `names.ts` accepts, and possibly more. */
+/** RE2 patterns of complete values, for schemas. Each accepts everything that the check in `names.ts` accepts, and possibly more. */
 const label = '[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?';
 const host = '[A-Za-z0-9_.-]*';
 const ip = '(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|[0-9A-Za-z.%-]*:[0-9A-Za-z.:%-]*)';

@@ -17,7 +17,7 @@ describe('the protocol of a port', () => {
     [{ name: 'constructor', number: 80 }, 'unsupported'],
     [{ name: 'constructor-x', number: 3306 }, 'TCP'],
     [{ name: 'http', number: 80, appProtocol: 'constructor' }, 'unsupported'],
-  ])('of %j is %s', (port, protocol) => {
+  ])('with the name and number %j is %s', (port, protocol) => {
     expect(protocolOf(port)).toBe(protocol);
   });
 

@@ -1,4 +1,4 @@
-/** Numbers in quotation marks, as protobuf's JSON form allows. */
+/** Quoted numbers, which protobuf's JSON form allows. */
 
 import type { Decoder } from './decode.ts';
 import { describedAs } from './description.ts';

@@ -9,7 +9,6 @@ export function bytesOf(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Inverse of {@link bytesOf}. */
 export function textOf(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
@@ -37,7 +36,7 @@ const hugeRepeat = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
 const classStart = /\[\^?\]?/y;
 const namedClass = /\[:\^?\w+:\]/y;
 
-/** Translates an expression of bytes to RE2JS; left: why Envoy rejects what RE2JS would accept. */
+/** Translates an expression of bytes to RE2JS; left: why Envoy rejects an expression that RE2JS would accept. */
 export function asRe2js(bytes: string): E.Either<string, string> {
   let translated = '';
   let inClass = false;

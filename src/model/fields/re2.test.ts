@@ -51,7 +51,7 @@ describe('a regular expression for Envoy', () => {
   });
 });
 
-describe('an expression matches like Envoy', () => {
+describe('a compiled regular expression', () => {
   it.each([
     ['/items/[0-9]+', '/items/12', true],
     ['/items', '/items/12', false],
@@ -70,16 +70,16 @@ describe('an expression matches like Envoy', () => {
     ['a{10000000000}', 'a{10000000000}', true],
     ['(?P<n>a)(?P<n>b)', 'ab', true],
     ['[(?P<n>]', 'P', true],
-  ])('%j with %j: %s', (regex, text, isMatch) => {
+  ])('matches as in Envoy (%j with %j: %s)', (regex, text, isMatch) => {
     expect(re2Expression(regex).matches(text)).toBe(isMatch);
   });
 
-  it('anywhere in a text', () => {
+  it('is found anywhere in a text', () => {
     expect(re2Expression('1\\.2[0-9]').isFoundIn('istio 1.29.0')).toBe(true);
     expect(re2Expression('^1\\.2').isFoundIn('istio 1.29.0')).toBe(false);
   });
 
-  it('but an invalid expression throws', () => {
+  it('is not created from an invalid expression', () => {
     expect(() => re2Expression('(a')).toThrow('"(a" is not an RE2 expression: missing closing ): (a');
   });
 });

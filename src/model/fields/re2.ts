@@ -1,6 +1,6 @@
 /**
- * Regular expressions in Envoy's RE2 syntax (https://github.com/google/re2/wiki/Syntax), over bytes. Validated by RE2JS, a port of RE2,
- * which is loaded on first use.
+ * Regular expressions in Envoy's RE2 syntax (https://github.com/google/re2/wiki/Syntax), over bytes. Validated by RE2JS, a port of RE2, which
+ * is loaded on first use.
  */
 
 import { existsSync } from 'node:fs';
@@ -18,14 +18,14 @@ const maxProgramSize = 32_768;
 const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
-/** What is wrong with an expression; `undefined` if it is valid. */
+/** `undefined` if the expression is valid. */
 export function re2Violation(regex: string, maxCharacters = maxLength): violation.Violation | undefined {
   if (regex === '') return violation.empty();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
   return plain.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
-/** What is wrong with an expression that was composed of valid ones: `\Q` may swallow what follows, and the total may be too large. */
+/** Validates an expression that is composed of valid ones: `\Q` may swallow what follows, and the total may be too large. */
 export function composedRe2Violation(regex: string): violation.Violation | undefined {
   if (!violations.has(regex)) {
     if (violations.size >= maxCached) violations.clear();
@@ -34,7 +34,7 @@ export function composedRe2Violation(regex: string): violation.Violation | undef
   return violations.get(regex);
 }
 
-/** Cache: objects are decoded again whenever their file is saved. */
+/** Cached, because objects are decoded again whenever their file is saved. */
 const violations = new Map<string, violation.Violation | undefined>();
 const maxCached = 10_000;
 
@@ -54,7 +54,7 @@ export interface Re2Expression {
   readonly groupCount: number;
 }
 
-/** @throws Error for an expression that {@link re2Violation} rejects. */
+/** @throws Error for an expression that {@link re2Violation} rejects */
 export function re2Expression(regex: string): Re2Expression {
   const compiled = compile(regex);
   if (E.isLeft(compiled)) throw new Error(`${JSON.stringify(regex)} is not an RE2 expression: ${compiled.left}`);

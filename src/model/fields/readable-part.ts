@@ -1,6 +1,6 @@
 /**
- * The readable part of a value with errors. Checks across several fields run on it, so that all errors are reported at once, but none that
- * only follows from another.
+ * The readable part of a value with errors. Checks across several fields use it, so that all errors are reported at once, but none that only
+ * follows from another.
  */
 
 const unreadable: unique symbol = Symbol('unreadable');
@@ -17,9 +17,7 @@ export function partOf(errors: object): unknown {
 
 export const missingPart: unknown = unreadable;
 
-/**
- * Applies `use` to the readable part of a value with errors. `undefined` if no part is stored, or if `use` reads an unreadable field.
- */
+/** `undefined` if no part is stored, or if `use` reads an unreadable field. */
 export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B | undefined {
   const part = partOf(errors);
   if (part === unreadable) return undefined;

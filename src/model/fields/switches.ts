@@ -4,7 +4,7 @@ import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { booleanOf } from './go-boolean.ts';
 import { unknownValue } from './violation.ts';
 
-/** An invalid value is off here, and prevents the start: see {@link checkSwitches}. */
+/** An invalid value is off here, and {@link checkSwitches} prevents the start. */
 export function isOn(text: string | undefined): boolean {
   return booleanOf(text ?? '') === true;
 }

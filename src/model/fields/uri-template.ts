@@ -1,7 +1,7 @@
 /**
- * Path templates of Envoy's `uri_template` extensions: `/{country}/*`, `/videos/{rest=**}.m3u8`.
- * Envoy 1.40 rejects a route with a template that it cannot parse, and crashes on one in an RBAC policy. So doubtful templates are errors,
- * even some that Envoy would accept (`/***`, `/a*`).
+ * Path templates of Envoy's `uri_template` extensions: `/{country}/*`, `/videos/{rest=**}.m3u8`. Envoy 1.40 rejects a route with a template
+ * that it cannot parse, and crashes on one in an RBAC policy. So doubtful templates are errors, even some that Envoy would accept (`/***`,
+ * `/a*`).
  */
 import * as violation from './violation.ts';
 
@@ -16,7 +16,6 @@ const segmentPattern = new RegExp(
   `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${part}(?:/${part})*))?\\})(?<after>${characters})?)$`,
 );
 
-/** What is wrong with a template for matching; `undefined` if it is valid. */
 export function uriTemplateViolation(template: string): violation.Violation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
@@ -57,7 +56,7 @@ function segmentsOf(template: string): readonly string[] {
   return template.slice(1).split(/\/(?![^{}]*\})/);
 }
 
-/** What is wrong with a rewrite template, which references names of the matched path in braces. */
+/** Validates a rewrite template, which references names of the matched path in braces. */
 export function uriRewriteViolation(template: string): violation.Violation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');

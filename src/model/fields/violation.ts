@@ -71,7 +71,7 @@ export function mustBe(expected: string, value: unknown, { hint }: Detail = {}):
   return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-/** The same without the value, which is long or secret. */
+/** Like {@link mustBe} without the value, which is long or secret. */
 export function mustBeHidden(expected: string, { hint }: Detail = {}): Violation {
   const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
   return { code: 'FIELD_FORMAT_INVALID', message, expected };
@@ -140,11 +140,7 @@ export function unknownField(near?: string): Violation {
   return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${near}?`, near };
 }
 
-/**
- * `repeats the WHAT KEY of PLACE`.
- *
- * @param beside path of the earlier value
- */
+/** @param beside path of the earlier value */
 export function duplicate(message: string, got?: string, beside?: string): Violation {
   return {
     ...{ code: 'FIELD_DUPLICATE', message },

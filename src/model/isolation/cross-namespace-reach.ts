@@ -1,6 +1,6 @@
 /**
- * Finds objects that affect proxies of other namespaces, in the ways that Istio's model leaves open (SECURITY.md, "What Istio's model
- * leaves open"). Objects of namespaces in the mesh's `exportingNamespaces` are trusted.
+ * Finds objects that affect proxies of other namespaces, in the ways that Istio's model permits (SECURITY.md, "What Istio's model leaves
+ * open"). Objects of namespaces in the mesh's `exportingNamespaces` are trusted.
  */
 import { isIP, isIPv4 } from 'node:net';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -52,7 +52,7 @@ export type ReachKind =
 type Sources = Pick<ConfigSet, ReachKind>;
 type Found = Pick<ReachFinding, 'code' | 'field' | 'message'>;
 
-/** Ranges with more host bits than these are not attributed to one service. */
+/** Ranges with more host bits are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
 /** Yields `undefined` after an object without a finding, so that callers can yield to the event loop. */
@@ -68,7 +68,7 @@ export function* crossNamespaceReach(configs: Sources, settings: ReachSettings):
 }
 
 /**
- * The administrator controls the root namespace and is warned only of kinds with mesh-wide effect; other namespaces are trusted if listed.
+ * The administrator controls the root namespace and is warned only about kinds with mesh-wide effect; other namespaces are trusted if listed.
  */
 function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettings): boolean {
   if (namespace === mesh.rootNamespace) return !rootKinds.has(kind);
@@ -257,7 +257,7 @@ class KnownNames {
     }
   }
 
-  /** The other owner of a host: `namespace bank`, `every namespace`; `undefined` if the host is unowned or of the given namespace. */
+  /** The other owner of a host: `namespace bank`, `every namespace`; `undefined` if the host has no owner or that of the given namespace. */
   ownerOf(host: string, namespace: string): string | undefined {
     const ofKubernetes = this.#kubernetesOwner(host);
     if (ofKubernetes !== undefined) return ofKubernetes === namespace ? undefined : described(ofKubernetes);
@@ -279,7 +279,6 @@ class KnownNames {
     return undefined;
   }
 
-  /** Services of other namespaces that an address or range covers. */
   captured(address: string, namespace: string): string | undefined {
     const [ip = '', bits] = address.split('/');
     const family = isIPv4(ip) ? 'ipv4' : 'ipv6';

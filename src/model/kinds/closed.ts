@@ -33,7 +33,7 @@ import type { JwtRule, RequestAuthentication } from './policies/request-authenti
 
 export interface RejectedConfig {
   readonly spec: unknown;
-  /** The text is not valid YAML: what was parsed may be incomplete. */
+  /** The YAML is invalid, so the parsed part may be incomplete. */
   readonly isBroken: boolean;
   readonly annotations: Readonly<Record<string, unknown>>;
   /** `undefined` if it cannot be read. */
@@ -60,13 +60,13 @@ export interface StandIn {
     | WasmPlugin
     | BackendTlsPolicy;
   readonly isScopeKnown: boolean;
-  /** What is blocked, as the end of a sentence; `where` describes the scope: `namespace shop`. */
+  /** The blocked traffic, as the end of a sentence; `where` describes the scope: `namespace shop`. */
   readonly effect: (where: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Builds the stand-in by kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
+/** By kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
 export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => StandIn | undefined> = new Map<
   string,
   (refused: RejectedConfig) => StandIn | undefined
@@ -196,8 +196,8 @@ function closedIngress(refused: RejectedConfig): StandIn | undefined {
 }
 
 /**
- * Connections to the host use the readable TLS settings, else mutual TLS of the mesh, so that nothing is sent in plaintext that should be
- * encrypted.
+ * Connections to the host use the readable TLS settings, or else mutual TLS of the mesh, so that no traffic is sent in plaintext that should
+ * be encrypted.
  */
 function closedUpstream(refused: RejectedConfig): StandIn | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
@@ -207,7 +207,7 @@ function closedUpstream(refused: RejectedConfig): StandIn | undefined {
   const to = isMeshWide ? ['*'] : read(exportTo, rule.exportTo);
   const labels = isMeshWide ? undefined : read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
   const hasTooMany = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
-  // A route to a subset that is left out has no cluster: its requests fail.
+  // A route to an omitted subset has no cluster, so its requests fail.
   const subsets = Array.isArray(rule.subsets) && !hasTooMany ? rule.subsets.flatMap(closedSubset) : [];
   const ownTraffic = closedTraffic(rule.trafficPolicy);
   const trafficPolicy = hasTooMany || mentions(unknown, 'tls') ? { ...ownTraffic, tls: strictest } : ownTraffic;
@@ -232,7 +232,7 @@ function closedUpstream(refused: RejectedConfig): StandIn | undefined {
 
 const upstreamNames = ['host', 'trafficPolicy', 'subsets', 'exportTo', 'workloadSelector'] as const;
 
-/** The known fields by correct name, including misspelled ones; correctly spelled ones take precedence. */
+/** The fields by correct name, including misspelled ones; correctly spelled ones take precedence. */
 function upstreamFields(written: Fields): {
   readonly rule: Partial<Record<(typeof upstreamNames)[number], unknown>>;
   readonly unknown: Fields;
@@ -336,7 +336,7 @@ function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig
   };
 }
 
-/** The whole Service if the port is unreadable. Readable targets of other kinds have no effect anyway. */
+/** The whole Service if the port is unreadable. Readable targets of other kinds have no effect. */
 function serviceOf(value: unknown): BackendTlsTarget | undefined {
   const { group = '', kind: written = 'Service', name } = fieldsOf(value);
   const kind = typeof written === 'string' ? (nearestName(written, ['Service']) ?? written) : written;
@@ -358,7 +358,7 @@ function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   }
   if (given.length === 0) return { isKnown: true, scope: {} };
   const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
-  // A target in another namespace would never apply, which is not what was intended.
+  // A target in another namespace would never apply, which is not intended.
   const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
   return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
 }

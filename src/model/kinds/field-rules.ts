@@ -57,7 +57,7 @@ export function repetitions<A>(
   });
 }
 
-/** A host in lower case: DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
+/** Converts to lower case: DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
 export function hostText(violationOf: (host: string) => violation.Violation | undefined): Decoder<string> {
   return mapped(
     refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
@@ -76,7 +76,6 @@ export function scopedHostText(violationOf: (text: string) => violation.Violatio
 /** A host in lower case that is not validated. */
 export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
-/** Workload labels with Kubernetes' syntax. */
 export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);
 
 export function labelErrors(map: Readonly<Record<string, string>>, path: string): FieldError[] {
@@ -143,7 +142,6 @@ export function bindViolation(bind: string): violation.Violation | undefined {
   return violation.mustBe('an IP address or unix:///PATH', bind, { hint: relativeSocketHint(bind) });
 }
 
-/** An absolute socket path, or an abstract name. */
 export function isUnixAddress(address: string): boolean {
   return /^unix:\/\/(?:\/.*[^/]|@.+)$/.test(address);
 }
@@ -153,7 +151,7 @@ export function hasUnixScheme(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }
 
-/** A relative path would depend on Envoy's working directory; suggests an absolute one. */
+/** Suggests an absolute path: a relative one would depend on Envoy's working directory. */
 export function relativeSocketHint(address: string): string | undefined {
   const place = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
   if (place === undefined) return undefined;

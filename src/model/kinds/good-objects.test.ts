@@ -1,5 +1,3 @@
-/** Valid objects and their decoded forms. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -186,7 +184,7 @@ describe('a ServiceEntry', () => {
     expect(warnings('ServiceEntry', entry(''))).toEqual([]);
   });
 
-  it('is reported if nothing can serve it', () => {
+  it('is reported if no proxy can serve it', () => {
     const entry = 'hosts: [a.b]\nresolution: STATIC\nports: [{number: 80, name: x, protocol: HTTP}]';
     expect(warnings('ServiceEntry', entry)[0]).toContain('endpoints: FIELD_DOUBTFUL');
     expect(warnings('ServiceEntry', `${entry}\nendpoints: [{address: 10.0.0.1}]`)).toEqual([]);
@@ -253,11 +251,11 @@ describe('an object that other control planes accept', () => {
   it.each([
     ['{number: 9080, name: web}', 'unsupported'],
     ['{number: 3306}', 'TCP'],
-  ])('an ingress listener detects the protocol of a port %s', (port, protocol) => {
+  ])('the ingress listener of a Sidecar detects the protocol of the port %s', (port, protocol) => {
     expect(decoded('Sidecar', `ingress: [{port: ${port}}]`).ingress?.[0]?.port.protocol).toBe(protocol);
   });
 
-  it('a match with an unknown condition matches nothing', () => {
+  it('a VirtualService match with an unknown condition matches nothing', () => {
     const yaml = `hosts: [a.b]
 http: [{match: [{phase: full}, {uri: {prefix: /a}}], ${ok}}]
 tcp: [{match: [{mood: good}], ${ok}}]`;

@@ -1,4 +1,4 @@
-/** Values that no proxy could apply, or that contradict each other: each is rejected with its path and a suggestion. */
+/** Contradictory values, and values that no proxy could apply, are rejected with their path and a suggestion. */
 
 import { describe, expect, it } from 'vitest';
 import { codedField } from '../../../test/fixtures/coded-error.ts';
@@ -54,7 +54,7 @@ const cors = (text: string): string => http(`corsPolicy: {allowOrigins: [{exact:
 const server = (text: string): string => `servers: [{hosts: ["*"], ${text}}]`;
 const jwt = (text: string): string => `jwtRules: [{issuer: a, ${text}}]`;
 
-describe('rejected', () => {
+describe('validation rejects', () => {
   it.each<Case>([
     [
       'DestinationRule',
@@ -119,7 +119,7 @@ describe('rejected', () => {
       'spec.http[0].corsPolicy.allowOrigins[0].exact',
       'FIELD_EMPTY',
     ],
-  ])('what browsers neither send nor understand: %s %s', (...row) => expectRefused(row));
+  ])('CORS settings that browsers neither send nor understand: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -368,7 +368,7 @@ describe('rejected', () => {
   ])('an invalid digest: %s %s', (...row) => expectRefused(row));
 });
 
-describe('accepted', () => {
+describe('validation accepts', () => {
   it.each([
     ['DestinationRule', policy('connectionPool: {tcp: {idleTimeout: 0s}, http: {idleTimeout: 1ms}}')],
     [
@@ -409,12 +409,12 @@ describe('accepted', () => {
         `port: {number: 443, name: a, protocol: HTTPS}, tls: {mode: MUTUAL, credentialName: a, verifyCertificateHash: [${'AB'.repeat(32)}, "${Array(32).fill('ab').join(':')}"], verifyCertificateSpki: ["${'A'.repeat(43)}="]}`,
       ),
     ],
-  ])('%s %s', (kind, spec) => {
+  ])('a %s with %s', (kind, spec) => {
     expect(read(kind, spec)).toMatchObject({ valid: true, errors: [] });
   });
 });
 
-describe('istio.io/dry-run', () => {
+describe('the annotation istio.io/dry-run', () => {
   const dryRun = (value: string, spec = 'rules: [{}]'): Found =>
     read('AuthorizationPolicy', spec, `, annotations: {istio.io/dry-run: ${JSON.stringify(value)}}`);
 
@@ -422,7 +422,7 @@ describe('istio.io/dry-run', () => {
     expect(dryRun(value)).toMatchObject({ valid: true, errors: [] });
   });
 
-  it.each(['', 'yes', 'on', 'tRUE', ' true', 'true ', '2', 'enabled'])('is rejected as %j', (value) => {
+  it.each(['', 'yes', 'on', 'tRUE', ' true', 'true ', '2', 'enabled'])('is rejected with the value %j', (value) => {
     const { valid, errors } = dryRun(value);
     expect(errors).toEqual([
       `metadata.annotations["istio.io/dry-run"]: FIELD_FORMAT_INVALID got ${JSON.stringify(value)}`,

@@ -1,4 +1,4 @@
-/** Validation rules of Istio's main branch that earlier versions of chartpilot did not have. */
+/** Validation rules of Istio's main branch that earlier versions of chartpilot lacked. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -118,7 +118,7 @@ describe('validation as on the main branch of Istio', () => {
     ['waypoint', 'MESH_EXTERNAL', 'DYNAMIC_DNS', 0],
     ['waypoint', 'MESH_INTERNAL', 'NONE', 0],
   ])(
-    'of a ServiceEntry with waypoint %s, location %s and resolution %s finds %i errors',
+    'finds in a ServiceEntry with waypoint %s, location %s and resolution %s this number of errors: %i',
     (waypoint, location, resolution, count) => {
       const { problems } = readConfigFile(
         'entry.yaml',
@@ -140,22 +140,19 @@ spec: { hosts: ["*.a.test"], location: ${location}, resolution: ${resolution}, p
     ['a b', 1],
     ['a.b', 0],
     ['""', 0],
-  ])(
-    'of a WorkloadEntry with the label %s in its metadata, which is a label of its workload, finds %i errors',
-    (label, count) => {
-      const { problems } = readConfigFile(
-        'entry.yaml',
-        `
+  ])('finds in a WorkloadEntry with the metadata label %s this number of errors: %i', (label, count) => {
+    const { problems } = readConfigFile(
+      'entry.yaml',
+      `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: { name: a, namespace: shop, labels: { app: ${label} } }
 spec: { address: 10.0.0.1 }`,
-        { creationTimestamp: 0 },
-      );
-      const errors = problems.filter(({ severity }) => severity === 'error');
-      expect(errors.map(({ field }) => field)).toEqual(Array(count).fill('metadata.labels.app'));
-    },
-  );
+      { creationTimestamp: 0 },
+    );
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    expect(errors.map(({ field }) => field)).toEqual(Array(count).fill('metadata.labels.app'));
+  });
 
   it.each(accepted)('accepts a %s such as %s', (kind, spec) => {
     expect(errorsOf(kind, spec)).toEqual([]);

@@ -1,4 +1,3 @@
-/** One row of the kinds table. */
 import type { Decoded, Decoder, FieldError } from '../fields/decode.ts';
 
 export interface MetadataTexts {
@@ -8,7 +7,7 @@ export interface MetadataTexts {
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
-  /** The kind as written in files, if two API groups have a kind of one name. */
+  /** The kind as written in files, if two API groups have a kind of the same name. */
   readonly writtenAs?: string;
   /** Empty for Kubernetes' core group. */
   readonly group: string;
@@ -19,12 +18,12 @@ export interface Kind<Name extends string, Spec> {
   readonly scope: 'Namespaced' | 'Cluster';
   /** The decoded part: `spec`, or, for Kubernetes' own kinds, the object without apiVersion, kind and metadata. */
   readonly body: 'spec' | 'object';
-  /** Describes the fields of the body; schemas (`src/model/schemas/`) and warnings of fields without effect are derived from it. */
+  /** Describes the fields of the body; schemas (`src/model/schemas/`) and warnings about fields without effect are derived from it. */
   readonly decoder: Decoder<unknown>;
   /** Decodes and validates; reports all errors, with paths relative to the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
   /** Labels and annotations that are invalid with this spec; paths are relative to the metadata. */
   metadataErrors?(spec: Spec, metadata: MetadataTexts): readonly FieldError[];
-  /** Valid but probably unintended, apart from fields marked as without effect (`effect.ts`). */
+  /** Valid but probably unintended settings, without fields that are marked as without effect (`effect.ts`). */
   warnings(spec: Spec): readonly FieldError[];
 }

@@ -1,4 +1,3 @@
-/** Kubernetes' LabelSelector. */
 import { ownValue } from '../../runtime/json-object.ts';
 
 export interface LabelSelector {
@@ -10,7 +9,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** Whether a selector matches the labels. A selector without requirements matches everything. */
+/** A selector without requirements matches everything. */
 export function selectsLabels(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

@@ -15,12 +15,12 @@ const warningsOf = (yaml: string): string[] =>
 describe('an annotation or label without effect', () => {
   it.each([
     [
-      'a misspelt annotation',
+      'a misspelled annotation',
       service('annotations: {networking.istio.io/exportsTo: "."}'),
       'metadata.annotations["networking.istio.io/exportsTo"]: has no effect: there is no such annotation; did you mean networking.istio.io/exportTo?',
     ],
     [
-      'a misspelt domain',
+      'a misspelled domain',
       service('annotations: {networking.isto.io/exportTo: "."}'),
       'metadata.annotations["networking.isto.io/exportTo"]: has no effect: there is no such annotation; did you mean networking.istio.io/exportTo?',
     ],
@@ -30,12 +30,12 @@ describe('an annotation or label without effect', () => {
       'metadata.annotations["traffic.istio.io/excludeInterfaces"]: has no effect: there is no such annotation; did you mean traffic.sidecar.istio.io/excludeInterfaces?',
     ],
     [
-      'an annotation that nobody knows',
+      'an unknown annotation',
       service('annotations: {istio.io/something: a}'),
       'metadata.annotations["istio.io/something"]: has no effect: there is no such annotation',
     ],
     [
-      'a misspelt label',
+      'a misspelled label',
       service('labels: {topology.istio.io/netwrok: a}'),
       'metadata.labels["topology.istio.io/netwrok"]: has no effect: there is no such label; did you mean topology.istio.io/network?',
     ],
@@ -79,11 +79,17 @@ describe('an annotation or label without effect', () => {
   });
 
   it.each([
-    ['read of the kind', service('annotations: {networking.istio.io/exportTo: "."}')],
-    ['of another program', service('labels: {operator.istio.io/component: Pilot, istio.io/rev: a}')],
-    ['of another domain', service('labels: {app.kubernetes.io/name: a, studio.io/inject: a}, annotations: {a: b}')],
-    ['asking for what happens anyway', pod('labels: {sidecar.istio.io/inject: "false", istio.io/use-waypoint: none}')],
-    ['read by the agent of the Pod', pod('annotations: {proxy.istio.io/config: "{}"}')],
+    ['a key that is read on the kind', service('annotations: {networking.istio.io/exportTo: "."}')],
+    ['a key of another program', service('labels: {operator.istio.io/component: Pilot, istio.io/rev: a}')],
+    [
+      'a key of another domain',
+      service('labels: {app.kubernetes.io/name: a, studio.io/inject: a}, annotations: {a: b}'),
+    ],
+    [
+      'a value that requests the default behaviour',
+      pod('labels: {sidecar.istio.io/inject: "false", istio.io/use-waypoint: none}'),
+    ],
+    ['a key that the agent of the Pod reads', pod('annotations: {proxy.istio.io/config: "{}"}')],
   ])('is not reported: %s', (_, yaml) => {
     expect(warningsOf(yaml)).toEqual([]);
   });

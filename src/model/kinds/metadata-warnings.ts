@@ -1,4 +1,4 @@
-/** Warns of annotations and labels without effect: known ones that this kind does not use, and unknown ones in Istio's domains. */
+/** Warnings about annotations and labels without effect: known ones that this kind does not use, and unknown ones in Istio's domains. */
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { maxEffectWarnings } from '../fields/effect.ts';
 import { nearestName } from '../fields/nearest-name.ts';
@@ -11,7 +11,7 @@ const otherPart = { annotations: 'labels', labels: 'annotations' } as const;
 
 type Part = keyof typeof tables;
 
-/** All keys of these domains are known, for the first one including subdomains. */
+/** All keys of these domains are known; for the first one including subdomains. */
 const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
 
 /** @returns warnings with paths relative to the metadata */

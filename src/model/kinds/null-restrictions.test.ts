@@ -1,4 +1,4 @@
-/** A `null` restriction: neither an empty list, which would deny everything, nor absent, which would allow everything. */
+/** A `null` restriction is neither an empty list, which would deny everything, nor absent, which would allow everything. */
 import { expect, test } from 'vitest';
 import { readConfigFile } from '../config/config-file.ts';
 
@@ -14,7 +14,7 @@ const mutual = (field: string): string =>
 test.each([
   ['AuthorizationPolicy', '{action: ALLOW, rules: [{}], targetRef: null}', 'spec.targetRef'],
   ['RequestAuthentication', '{targetRef: null}', 'spec.targetRef'],
-])('a policy with a null target is rejected and does not apply to everything: %s', (kind, spec, field) => {
+])('a %s with a null target is rejected and does not apply to everything', (kind, spec, field) => {
   expect(read(kind, 'security.istio.io', spec)).toEqual({ valid: 0, messages: [`error ${field}`] });
 });
 

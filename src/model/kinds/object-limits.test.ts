@@ -52,13 +52,13 @@ describe('an object at its limits', () => {
   });
 });
 
-describe('a restriction that exceeds a limit', () => {
+describe('the stand-in for a restriction that exceeds a limit', () => {
   const standIn = (kind: KindName, spec: object) =>
     read(kind, { what: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
   const many = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
     Array.from({ length: count }, (_, index) => item(index));
 
-  it('requires mutual TLS on all ports in place of a PeerAuthentication with too many', () => {
+  it('requires mutual TLS on all ports in place of a PeerAuthentication', () => {
     const portLevelMtls = Object.fromEntries(many((index) => [`${index + 1}`, { mode: 'DISABLE' }]));
     const selector = { matchLabels: { app: 'web' } };
     expect(standIn('PeerAuthentication', { selector, mtls: { mode: 'PERMISSIVE' }, portLevelMtls })).toEqual([

@@ -1,7 +1,7 @@
 /**
- * Limits of one object besides list lengths (`fields/limits.ts`). They bound products where a small object expands, because the control
- * plane builds something for each combination. The values are far above those of real meshes. Kinds of the Gateway API have that API's own
- * limits, in their decoders. Listed in docs/compatibility.md.
+ * Limits of one object in addition to list lengths (`fields/limits.ts`). They bound products where a small object expands, because the
+ * control plane builds a resource for each combination. The values are far above those of real meshes. Kinds of the Gateway API have that
+ * API's own limits, in their decoders. Listed in docs/compatibility.md.
  */
 
 /** ServiceEntry: clusters, as hosts x ports. One object may have 2,048 hosts with one port. */
@@ -22,14 +22,13 @@ export const maxServiceAddresses = 256;
  * EndpointSlice, Endpoints: endpoints x ports. The API server allows 1,000 x 100; Kubernetes' controller writes 100 endpoints per slice.
  */
 export const maxSliceEndpoints = 25_000;
-/** Pod: containers with ports, and addresses. */
 export const maxPodContainers = 512;
 
 export const maxSubsets = 512;
 /** DestinationRule with a wildcard host: subsets, each of which is built for every matching host. */
 export const maxWildcardSubsets = 32;
 /**
- * Clusters of one service: ports x subsets of all its DestinationRules. Built in one stretch, about 5 us each. Clusters without a subset do
+ * Clusters of one service: ports x subsets of all its DestinationRules. Built without yielding, about 5 us each. Clusters without a subset do
  * not count.
  */
 export const maxServiceClusters = 4_096;
@@ -39,19 +38,19 @@ export const maxPortSettings = 4_096;
 /** VirtualService: matches of all routes of a type together; each becomes an Envoy route. */
 export const maxRouteMatches = 4_096;
 /**
- * Size of a counting unit, where routes and clusters are limited: one of 3.5 kB counts as four. A header list is repeated in each Envoy
- * route, which is one per match, host and listener.
+ * Unit for limits of routes and clusters: one of 3.5 kB counts as four. A header list is repeated in each Envoy route, which is one per
+ * match, host and listener.
  */
 export const unitBytes = 1_024;
 export const maxHostRoutes = 8_192;
 /**
- * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add the same number. Of
- * either, one object may have {@link maxHostRoutes}.
+ * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add the same number. One object
+ * may have {@link maxHostRoutes} of either.
  */
 export const maxDelegatedRoutes = 32_768;
 /**
  * Gateway API routes of one namespace, at the Gateways of one namespace and at all Services: matches x hosts x listeners (or Services), in
- * units of {@link unitBytes}. Beyond that, as many again respond with 503, without filters and backends.
+ * units of {@link unitBytes}. The same number beyond that responds with 503, without filters and backends.
  */
 export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a type together. */

@@ -19,7 +19,6 @@ const byName: Readonly<Record<string, ApplicationProtocol>> = {
   UDP: 'UDP',
 };
 
-/** The `protocol` of a port, case-insensitive. */
 export function portProtocol(except: readonly ApplicationProtocol[] = []): Decoder<ApplicationProtocol> {
   const names = Object.keys(byName).filter((name) => !except.includes(byName[name]!));
   return describedAs(
@@ -32,7 +31,7 @@ export function portProtocol(except: readonly ApplicationProtocol[] = []): Decod
   );
 }
 
-/** The same as an RE2 pattern, for schemas. */
+/** Like {@link portProtocol}, as an RE2 pattern for schemas. */
 export function protocolPattern(except: readonly string[]): string {
   return `^(?i:${Object.keys(byName)
     .filter((name) => !except.includes(name))

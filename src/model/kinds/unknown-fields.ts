@@ -8,7 +8,6 @@ const unknownOf = new WeakMap<object, readonly FieldError[]>();
 
 /**
  * Records the ignored fields for {@link unknownFields}.
- *
  * @param ignoredKinds default: all
  * @param adapted makes the decoded value safe without them
  */
@@ -34,8 +33,7 @@ export function unknownFields(spec: object): readonly FieldError[] {
 }
 
 /**
- * A kind of Istio whose unknown fields are ignored, except misspelled ones: no API version defines those, and the intended setting would
- * not apply.
+ * Ignores unknown fields of an Istio kind, except misspelled ones: no API version defines those, and the intended setting would not apply.
  */
 export function toleratingUnknownFields<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,

@@ -4,7 +4,7 @@ import { ClusterLocalHosts } from './cluster-local-hosts.ts';
 
 const hosts = (yaml: string): ClusterLocalHosts => new ClusterLocalHosts(givenMeshConfig(yaml), 'cluster.local');
 
-it("keeps clients of a cluster's own services and of the control plane in their cluster", () => {
+it("ClusterLocalHosts keeps clients of a cluster's own services and of the control plane in their cluster", () => {
   const local = hosts('');
   expect(local.has('kube-dns.kube-system.svc.cluster.local')).toBe(true);
   expect(local.has('kubernetes.default.svc.cluster.local')).toBe(true);
@@ -13,7 +13,7 @@ it("keeps clients of a cluster's own services and of the control plane in their 
   expect(local.has('web.shop.svc.cluster.local')).toBe(false);
 });
 
-it('applies the mesh settings, of which the most specific host decides', () => {
+it('ClusterLocalHosts applies the mesh settings, of which the most specific host decides', () => {
   const local = hosts(`serviceSettings:
 - {settings: {clusterLocal: true}, hosts: ["*.shop.svc.cluster.local"]}
 - {settings: {clusterLocal: false}, hosts: [web.shop.svc.cluster.local, "*.kube-system.svc.cluster.local"]}`);

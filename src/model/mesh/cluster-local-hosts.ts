@@ -1,11 +1,10 @@
-/** Cluster-local hosts: clients use only endpoints in their own cluster (spec/discovery.md §5.7). */
+/** Hosts whose clients use only endpoints in their own cluster (spec/discovery.md §5.7). */
 import { mostSpecific } from '../fields/hostname.ts';
 import type { MeshConfig } from './mesh-config.ts';
 
 export class ClusterLocalHosts {
   readonly #settings: ReadonlyMap<string, boolean>;
 
-  /** @param domain `cluster.local` */
   constructor(mesh: Pick<MeshConfig, 'serviceSettings' | 'defaultConfig'>, domain: string) {
     const discovery = mesh.defaultConfig.discoveryAddress.replace(/:\d+$/, '');
     const settings = new Map([

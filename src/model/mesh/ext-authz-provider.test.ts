@@ -4,7 +4,7 @@ import { extAuthzProvider } from './ext-authz-provider.ts';
 import { readMeshConfig } from './mesh-config.decode.ts';
 import { defaultMeshConfig } from './mesh-config.ts';
 
-it('reads provider settings under both names of the included headers', () => {
+it('extAuthzProvider reads provider settings under both names of the included headers', () => {
   const envoyExtAuthzHttp = {
     ...{ service: 'a.b', port: 80, timeout: '1.5s', statusOnError: '503' },
     ...{ includeHeadersInCheck: ['x-old'], includeRequestHeadersInCheck: ['x-new'], somethingNewer: true },
@@ -18,7 +18,7 @@ it('reads provider settings under both names of the included headers', () => {
   );
 });
 
-it('returns nothing for a provider of another type', () => {
+it('extAuthzProvider returns nothing for a provider of another type', () => {
   expect(extAuthzProvider({ name: 'p', prometheus: {} })).toBeUndefined();
 });
 
@@ -31,7 +31,7 @@ it.each([
   ['includeAdditionalHeadersInCheck: {"a b": c}', 'includeAdditionalHeadersInCheck["a b"]'],
   ['includeAdditionalHeadersInCheck: {a: "b\\nc"}', 'includeAdditionalHeadersInCheck.a'],
   ['pathPrefix: check', 'pathPrefix'],
-])('a provider with %s is ignored with a warning', (wrong, field) => {
+])('an external authorization provider with %s is ignored with a warning', (wrong, field) => {
   const settings = ['service: a.b', 'port: 80'].filter((line) => line.split(':')[0] !== wrong.split(':')[0]);
   const text = `extensionProviders: [{name: p, envoyExtAuthzHttp: {${[...settings, wrong].join(', ')}}}]`;
   const read = readMeshConfig('mesh.yaml', text, defaultMeshConfig);

@@ -29,7 +29,7 @@ import { lineViolation, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
-/** How much of the request body is sent to the authorizer. */
+/** The part of the request body that the authorizer receives. */
 export interface ShownBody {
   readonly maxRequestBytes: number;
   /** Sends the beginning of a body that is too long; otherwise the request is rejected with 413. */
@@ -43,7 +43,7 @@ interface ExtAuthzSettings {
   readonly service: string;
   readonly port: number;
   readonly timeoutMs?: number;
-  /** Requests pass if the authorizer does not respond. */
+  /** Admits requests if the authorizer does not respond. */
   readonly failOpen?: boolean;
   /** Status for the client if the authorizer does not respond. Default 403. */
   readonly statusOnError?: number;
@@ -71,7 +71,6 @@ const body: Decoder<ShownBody> = struct<ShownBody>({
   packAsBytes: optional(boolean),
 });
 
-/** `503`, as a string or a number. */
 const status: Decoder<number> = describedAs(
   (value: unknown, path: string) => {
     const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;

@@ -1,4 +1,4 @@
-/** Decoding of telemetry provider settings. Unknown fields are reported and ignored (§3.3). */
+/** Decodes telemetry provider settings. Unknown fields are reported and ignored (§3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -50,7 +50,6 @@ const address: FieldDecoders<ProviderAddress> = {
   port: required(port),
 };
 
-/** A format string with `%…%` operators. */
 const formatText: Decoder<string> = refine(text, (format, path) =>
   violation.errorsAt(path, logFormatViolation(format)),
 );
@@ -186,7 +185,7 @@ export const telemetryProviders = {
   prometheus: struct<object>({}),
 } satisfies Readonly<Record<ProviderType, Decoder<object>>>;
 
-/** Decodes a provider's settings; unknown fields are returned beside the result. */
+/** Unknown fields are returned beside the result. */
 export function decodeTelemetryProvider(
   type: ProviderType,
   value: unknown,

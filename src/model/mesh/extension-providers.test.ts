@@ -38,7 +38,7 @@ extensionProviders:
     expect([...telemetryProvidersOf(mesh).keys()]).toEqual(['prometheus', 'envoy', 'good']);
   });
 
-  it('has a format that Envoy accepts, or the mesh configuration is rejected', () => {
+  it('has a log format that Envoy accepts, or the mesh configuration is rejected', () => {
     expect(errorsOf('accessLogFormat: "%FOO%"')).toEqual(['accessLogFormat: FIELD_FORMAT_INVALID got "%FOO%"']);
     expect(errorsOf('{ accessLogEncoding: JSON, accessLogFormat: "[1]" }')).toEqual([
       'accessLogFormat: FIELD_FORMAT_INVALID got "[1]"',

@@ -1,4 +1,4 @@
-/** Decoded extension providers for access logs and traces (spec/discovery.md §8.11). Durations in milliseconds. */
+/** Extension providers for access logs and traces (spec/discovery.md §8.11). Durations in milliseconds. */
 
 /** A service of the mesh, as host or `namespace/host`. */
 export interface ProviderAddress {
@@ -70,7 +70,6 @@ export interface OpenTelemetryTracingProvider extends ProviderAddress {
   };
 }
 
-/** A provider's name, and its settings under the key of its type. */
 export type TelemetryProvider = { readonly name: string } & (
   | { readonly type: 'envoyFileAccessLog'; readonly settings: FileAccessLogProvider }
   | { readonly type: 'envoyHttpAls'; readonly settings: GrpcAccessLogProvider }

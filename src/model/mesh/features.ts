@@ -29,7 +29,7 @@ export interface Features {
   readonly autoAllocate: boolean;
   /** PILOT_ENABLE_ABSOLUTE_FQDN_VHOST_DOMAIN: virtual hosts also match names with a trailing dot. */
   readonly absoluteNames: boolean;
-  /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE: Gateway objects select workloads of their own namespace only. */
+  /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE: Gateway objects select only workloads of their own namespace. */
   readonly gatewaysOfOwnNamespace: boolean;
   /** PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: a gateway receives only clusters that its VirtualServices reference. */
   readonly onlyReferencedClusters: boolean;

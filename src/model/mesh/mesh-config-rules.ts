@@ -14,7 +14,7 @@ import { proxySettingsErrors } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
-/** Errors of a mesh configuration as a whole; paths are those of the file. */
+/** Paths are those of the file. */
 export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   return [
     ...proxyConfigErrors(mesh.defaultConfig, 'defaultConfig'),
@@ -78,9 +78,9 @@ const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
 
 export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
-/** Findings in a provider's settings. They are reported and do not reject the mesh configuration. */
+/** Findings in a provider's settings, which do not reject the mesh configuration. */
 export interface ProviderFindings {
-  /** The provider is ignored because of these. */
+  /** Errors for which the provider is ignored. */
   readonly errors: readonly FieldError[];
   readonly unknown: readonly FieldError[];
 }

@@ -1,4 +1,4 @@
-/** Decoding and validation of the mesh configuration (spec/discovery.md §3.1, §3.3). */
+/** Decodes and validates the mesh configuration (spec/discovery.md §3.1, §3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { certificatesIn } from '../../identity/pem.ts';
@@ -109,7 +109,7 @@ const meshRoots = refine(
 
 const maxDnsNames = 100;
 const maxDnsCertificates = 100;
-/** Secrets of the CA. The mesh configuration must not cause them to be overwritten. */
+/** Secrets of the CA, which the mesh configuration must not cause to be overwritten. */
 const authoritySecrets: readonly string[] = ['istio-ca-secret', 'cacerts'];
 
 const secretName = refine(name, (value, path) =>
@@ -344,8 +344,8 @@ export interface MeshConfigFile {
 }
 
 /**
- * Reads a mesh configuration file over a base (the defaults, or the shared configuration). Left: all errors with their positions; the
- * caller then keeps the previous configuration.
+ * Reads a mesh configuration file over a base (the defaults, or the shared configuration). Left: all errors with their positions; the caller
+ * then keeps the previous configuration.
  */
 export function readMeshConfig(
   file: string,

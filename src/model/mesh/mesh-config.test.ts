@@ -100,7 +100,7 @@ defaultConfig: {proxyAdminPort: x}
     ]);
   });
 
-  /** One row of §3.3 each: the text, and the path of its error; no path if it is valid. */
+  /** The text, and the path of its error; no path if it is valid (§3.3). */
   it.each([
     ['proxyListenPort: 0', 'proxyListenPort'],
     ['proxyInboundListenPort: 65536', 'proxyInboundListenPort'],
@@ -166,7 +166,7 @@ defaultConfig: {proxyAdminPort: x}
     expect([...new Set(fieldsOf(yaml))]).toEqual(path === '' ? [] : [path]);
   });
 
-  it('is accepted without a provider that cannot work, which is reported', () => {
+  it('is accepted without an invalid provider, which is reported', () => {
     const yaml = `extensionProviders:
   - {name: none}
   - {name: two, prometheus: {}, stackdriver: {}}
@@ -228,7 +228,7 @@ defaultConfig:
     ]);
   });
 
-  it('replaces messages and lists as a whole, and proxy headers per field', () => {
+  it('replaces complete messages and lists, and proxy headers per field', () => {
     const base = givenMeshConfig(`
 tcpKeepalive: {time: 10s, probes: 3}
 discoverySelectors: [{matchLabels: {a: b}}]

@@ -108,7 +108,6 @@ export interface MeshConfigPart extends Partial<Omit<MeshConfig, 'defaultConfig'
   readonly defaultConfig?: Partial<ProxyConfig>;
 }
 
-/** Defaults (§3.2). */
 export const defaultMeshConfig: MeshConfig = {
   proxyListenPort: 15001,
   proxyInboundListenPort: 15006,

@@ -116,8 +116,7 @@ export interface MeshNetworksFile {
 }
 
 /**
- * Reads a networks file; an empty text means no networks. Left: all errors with their positions; the caller then keeps the previous
- * networks.
+ * Reads a networks file; an empty text means no networks. Left: all errors with their positions; the caller then keeps the previous networks.
  */
 export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworksFile> {
   const document = parseYamlDocument({ text: content, line: 1 });

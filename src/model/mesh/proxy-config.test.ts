@@ -22,20 +22,20 @@ function errorsOf(value: unknown, path = ''): string[] {
   return E.isLeft(result) ? result.left.map(codedError) : [];
 }
 
-describe('decoding', () => {
-  test('durations are Go durations and become milliseconds', () => {
+describe('decodeProxyConfig', () => {
+  test('reads Go durations as milliseconds', () => {
     expect(decoded({ drainDuration: '1m30s', terminationDrainDuration: '0s' })).toEqual({
       drainDurationMs: 90_000,
       terminationDrainDurationMs: 0,
     });
   });
 
-  test('an empty document is valid and empty', () => {
+  test('accepts an empty document', () => {
     expect(decoded(null)).toEqual({});
     expect(decoded({})).toEqual({});
   });
 
-  test('every error of a document is reported with its path', () => {
+  test('reports every error of a document with its path', () => {
     const found = errorsOf(
       { drainDuration: 45, discoveryAddress: 'istiod', proxyMetadata: { A: 1 }, statusPrt: 1 },
       'defaultConfig',
@@ -48,13 +48,13 @@ describe('decoding', () => {
     ]);
   });
 
-  test('a drain time below one second is rejected, because Envoy uses integer seconds', () => {
+  test('rejects a drain time below one second, because Envoy uses integer seconds', () => {
     expect(errorsOf({ drainDuration: '500ms' })).toEqual([
       'drainDuration: FIELD_OUT_OF_RANGE (at least 1000ms) got "500ms"',
     ]);
   });
 
-  test('integers may be in quotation marks, as in JSON of the API', () => {
+  test('accepts quoted integers, as in JSON of the API', () => {
     const written = (limit: string) => ({
       connectionSettings: { globalDownstreamConnectionLimit: limit },
       tracing: { sampling: '1.5', maxPathTagLength: '1e2' },
@@ -71,12 +71,12 @@ describe('decoding', () => {
     ]);
   });
 
-  test('serviceCluster and tracingServiceName are exclusive', () => {
+  test('rejects serviceCluster with tracingServiceName', () => {
     const both = { serviceCluster: 'a', tracingServiceName: 'CANONICAL_NAME_ONLY' };
     expect(errorsOf(both)).toEqual(['tracingServiceName: FIELDS_EXCLUSIVE']);
   });
 
-  test('an address is host:port with an IPv6 host in brackets', () => {
+  test('reads an address as host:port with an IPv6 host in brackets', () => {
     expect(parseHostAndPort('istiod.istio-system.svc:15012')).toEqual({ host: 'istiod.istio-system.svc', port: 15012 });
     expect(parseHostAndPort('[::1]:15010')).toEqual({ host: '::1', port: 15010 });
     for (const wrong of ['istiod', '::1:15010', 'a:0', 'a:70000', ':1', 'http://a:1']) {
@@ -85,7 +85,7 @@ describe('decoding', () => {
   });
 });
 
-describe('merging', () => {
+describe('mergeProxyConfig', () => {
   const common = {
     discoveryAddress: 'foo:123',
     proxyMetadata: { SOME: 'setting' },
@@ -93,11 +93,11 @@ describe('merging', () => {
     controlPlaneAuthPolicy: 'NONE',
   };
 
-  test('an empty source changes nothing', () => {
+  test('changes nothing for an empty source', () => {
     expect(mergeProxyConfig(defaultProxyConfig, {})).toEqual(defaultProxyConfig);
   });
 
-  test('one source overrides the defaults', () => {
+  test('overrides the defaults by one source', () => {
     expect(mergeProxyConfig(defaultProxyConfig, decoded(common))).toEqual({
       ...defaultProxyConfig,
       discoveryAddress: 'foo:123',
@@ -107,7 +107,7 @@ describe('merging', () => {
     });
   });
 
-  test('of file, environment and annotation the last wins; metadata is merged, lists are not', () => {
+  test('lets the last of file, environment and annotation win, merges metadata, and replaces lists', () => {
     const file = decoded({
       ...common,
       extraStatTags: ['a'],
@@ -137,19 +137,19 @@ describe('merging', () => {
     });
   });
 
-  test('the later of two tracers wins, other fields of the message stay', () => {
+  test('keeps only the later of two tracers, and other fields of the message', () => {
     const file = decoded({ tracing: { sampling: 10, zipkin: { address: 'zipkin:9411' } } });
     const annotation = decoded({ tracing: { datadog: { address: 'agent:8126' } } });
     expect(mergeProxyConfig(file, annotation).tracing).toEqual({ sampling: 10, datadog: { address: 'agent:8126' } });
   });
 
-  test('runtime values are a list of flags, which the later source replaces completely', () => {
+  test('replaces the list of runtime values completely', () => {
     const merged = mergeProxyConfig(decoded({ runtimeValues: { a: '1' } }), decoded({ runtimeValues: { b: '2' } }));
     expect(merged.runtimeValues).toEqual({ b: '2' });
   });
 });
 
-test('the JSON form can be decoded again', () => {
+test('returns a configuration whose JSON form can be decoded again', () => {
   const json = proxyConfigToJson(defaultProxyConfig);
   expect(json).toMatchObject({ drainDuration: '45s', statusPort: 15020 });
   expect(mergeProxyConfig(defaultProxyConfig, decoded(json))).toEqual(defaultProxyConfig);

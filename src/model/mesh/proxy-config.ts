@@ -36,7 +36,7 @@ export interface ProxyConfig {
   /** Directory of generated files. */
   readonly configPath: string;
   readonly binaryPath: string;
-  /** Envoy runs with this file; no bootstrap is generated. */
+  /** Envoy runs with this file instead of a generated bootstrap. */
   readonly customConfigFile?: string;
   readonly proxyBootstrapTemplatePath?: string;
   /** Envoy's service cluster; absent: derived by `tracingServiceName`. */
@@ -72,7 +72,7 @@ export interface ProxyConfig {
   readonly caCertificatesPem: readonly string[];
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
-  /** Messages are kept as written, because they become node metadata. */
+  /** Messages are stored as written, because they become node metadata. */
   readonly tracing?: Message;
   readonly sds?: Message;
   readonly envoyMetricsService?: Message;
@@ -94,7 +94,7 @@ export interface StatsMatcher {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** Defaults (spec/agent.md §1.5). No tracer, as in current Istio versions. */
+/** Defaults of spec/agent.md §1.5. No tracer, as in current Istio versions. */
 export const defaultProxyConfig: ProxyConfig = {
   configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',
@@ -114,7 +114,7 @@ export const defaultProxyConfig: ProxyConfig = {
   caCertificatesPem: [],
 };
 
-/** An integer, in quotation marks if the API's JSON form has them. */
+/** An integer, or a quoted one as in the API's JSON form. */
 function jsonInteger(min: number, max: number): Decoder<number> {
   return orQuoted(integer(min, max));
 }
@@ -132,7 +132,7 @@ const hostAndPortOrNone: Decoder<string> = describedAs(
 
 const message: Decoder<Message> = dictionary(anything);
 
-/** A message that is kept as written. Its fields are checked where they are used. */
+/** A message that is stored as written. Its fields are checked where they are used. */
 function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   const decoder: Decoder<Message> = (value, path) => message(value, path);
   return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
@@ -203,10 +203,9 @@ const decodeFields = refine(struct(fields), (config, path) =>
 );
 
 /**
- * Decodes the settings of one source. An empty document is valid.
- *
+ * Decodes the settings of one source; an empty document is valid.
  * @param value the parsed YAML or JSON
- * @param path prefix of error paths: `defaultConfig` inside a mesh file, else empty
+ * @param path prefix of error paths: `defaultConfig` inside a mesh file, otherwise empty
  */
 export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
@@ -301,7 +300,7 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   return Object.fromEntries(merged);
 }
 
-/** The configuration in its written form, for node metadata and the agent's output at start. */
+/** The configuration as users write it, for node metadata and the agent's output at start. */
 export function proxyConfigToJson(config: Partial<ProxyConfig>): Record<string, unknown> {
   const json: Record<string, unknown> = {};
   for (const [property, value] of Object.entries(config)) {
@@ -317,7 +316,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Splits `host:port`, without the brackets of an IPv6 host; `undefined` for any other text. */
+/** `undefined` for any other text. An IPv6 host is returned without brackets. */
 export function parseHostAndPort(address: string): { host: string; port: number } | undefined {
   const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(address);
   const number = Number(match?.[3]);

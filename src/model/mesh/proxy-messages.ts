@@ -150,10 +150,9 @@ export type ForwardedCertificate = (typeof certificateDetails)[number];
 
 /** Proxies between a gateway and its clients. */
 export interface GatewayTopology {
-  /** Number of trusted proxies in front, whose X-Forwarded-For is used. */
+  /** Number of trusted proxies in front of the gateway, whose X-Forwarded-For is used. */
   readonly numTrustedProxies?: number;
   readonly forwardClientCertDetails?: ForwardedCertificate;
-  /** The proxy in front uses the PROXY protocol. */
   readonly proxyProtocol?: object;
 }
 
@@ -246,7 +245,6 @@ const maxDepth = 50;
 
 /**
  * Errors in the messages of one source, and values that JSON cannot represent.
- *
  * @param path of the configuration in its source
  */
 export function proxyMessageErrors(config: object, path: string): FieldError[] {

@@ -42,7 +42,7 @@ export const proxySettingsFields = [
 
 /** Tracers in `tracing`, as opposed to tracing settings. */
 const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
-/** Tracers that Envoy supports. With others the bootstrap has no tracer, and tracing has no effect. */
+/** With other tracers the bootstrap has none, and tracing has no effect. */
 const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;
@@ -76,7 +76,7 @@ function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly Fi
 const known = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
 const noSettings = {};
 
-/** Invalid parts of a node's PROXY_CONFIG are ignored. */
+/** Ignores invalid parts of a node's PROXY_CONFIG. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
   const reported = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
   const ofMesh = known.get(mesh) ?? new WeakMap<object, ProxySettings>();

@@ -1,4 +1,3 @@
-/** Trust domain and aliases of the mesh (spec/discovery.md §3). */
 import type { MeshConfig } from './mesh-config.ts';
 
 /** The trust domain, then its aliases. */
@@ -12,8 +11,8 @@ export function trustDomainsOf({
 const identity = /^spiffe:\/\/([^/]+)(\/ns\/[^/]+\/sa\/[^/]+)$/;
 
 /**
- * SPIFFE IDs of a workload under all trust domains of the mesh, because certificates of a former one stay valid until renewal. Other
- * identities are returned unchanged.
+ * SPIFFE IDs of a workload in all trust domains of the mesh, because certificates of a former one stay valid until renewal. Other identities
+ * are returned unchanged.
  */
 export function identitiesUnder(domains: readonly string[], id: string): readonly string[] {
   const [, domain, account] = identity.exec(id) ?? [];

@@ -20,14 +20,14 @@ function reported(minor: number, extensions = [router, v8], userAgentName = 'env
   };
 }
 
-describe('the Envoy of a node', () => {
-  it('is determined by its build version and its extensions', () => {
+describe('the Envoy build of a node', () => {
+  it('is read from its build version and its extensions', () => {
     expect(envoyBuildOf(reported(38))).toEqual({ version: [1, 38, 3], hasV8: true });
     expect(envoyBuildOf(reported(38, [router]))).toEqual({ version: [1, 38, 3], hasV8: false });
     expect(envoyBuildOf(reported(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
   });
 
-  it('counts standard metrics itself from version 1.40, if its build has the access logger', () => {
+  it('counts standard metrics itself from version 1.40, if it has the access logger', () => {
     const stats = { name: 'envoy.access_loggers.stats' };
     expect(envoyBuildOf(reported(40, [router, stats]))).toEqual({
       version: [1, 40, 3],
@@ -66,7 +66,7 @@ describe('the Envoy of a node', () => {
   );
 });
 
-describe('the supported range', () => {
+describe('the supported range of Envoy versions', () => {
   it.each([
     [[1, 35, 9], 'older'],
     [[0, 99, 0], 'older'],
@@ -79,7 +79,7 @@ describe('the supported range', () => {
     expect(envoySupport(version)).toBe(support);
   });
 
-  it('is named only for unsupported versions', () => {
+  it('is reported only for unsupported versions', () => {
     expect(unsupportedEnvoyText([1, 35, 1])).toContain(
       'Envoy 1.35.1 is older than the supported versions 1.36 to 1.40',
     );
@@ -93,7 +93,7 @@ describe('Wasm code', () => {
   it.each([
     ['1.36', { version: [1, 36, 4], hasV8: true }, 'Envoy 1.36.4 may crash (SIGSEGV)'],
     ['1.37', { version: [1, 37, 0], hasV8: undefined }, 'Envoy 1.37.0 may crash (SIGSEGV)'],
-    ['an older version, which is not tested', { version: [1, 30, 0], hasV8: true }, 'Envoy 1.30.0 may crash'],
+    ['an older, untested version', { version: [1, 30, 0], hasV8: true }, 'Envoy 1.30.0 may crash'],
     [
       'a build without V8',
       { version: [1, 38, 3], hasV8: false },

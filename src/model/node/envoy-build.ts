@@ -10,7 +10,7 @@ export interface EnvoyBuild {
   readonly hasStatsLogger?: true;
 }
 
-/** Supported versions: `test/e2e/envoy-versions.test.ts` sends them every generated resource. Includes all patch versions. */
+/** Supported versions, including all patch versions: `test/e2e/envoy-versions.test.ts` sends them every generated resource. */
 export const oldestEnvoy = [1, 36] as const;
 export const newestEnvoy = [1, 40] as const;
 
@@ -35,7 +35,7 @@ export interface ReportedEnvoy {
 
 const wasmRuntime = 'envoy.wasm.runtime.v8';
 
-/** @returns `undefined` for a client that is not an Envoy, such as gRPC, and for an Envoy that reports nothing */
+/** @returns `undefined` for clients such as gRPC, and for an Envoy that reports nothing */
 export function envoyBuildOf({
   userAgentName,
   userAgentVersionType,
@@ -82,10 +82,9 @@ export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string 
   );
 }
 
-/** First minor version whose V8 does not crash on processors with memory protection keys. */
+/** V8 of earlier minor versions crashes on processors with memory protection keys. */
 const firstWithSafeWasm = [1, 38] as const;
 
-/** Why Wasm code is not sent to this Envoy; `undefined` if it is sent. */
 export function wasmUnsupportedReason(build: EnvoyBuild | undefined): string | undefined {
   const { version, hasV8 } = build ?? {};
   if (hasV8 === false)

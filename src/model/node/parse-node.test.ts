@@ -9,7 +9,7 @@ const node = (over: Partial<NodeFields> = {}): NodeFields => ({
   ...over,
 });
 
-describe('a node', () => {
+describe('the node of a client', () => {
   it('is identified by its ID, with other properties from its metadata', () => {
     const metadata = {
       NAMESPACE: 'prod',

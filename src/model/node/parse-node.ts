@@ -88,14 +88,14 @@ const maxQuoted = 100;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
-/** A list, or a comma-separated string, of addresses; invalid ones are left out. */
+/** Invalid addresses of the list, or comma-separated string, are omitted. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
   const listed = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
   const valid = listed.map((address) => address.trim()).filter(isIpAddress);
   return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
 }
 
-/** A map, or its JSON text. Numbers and booleans become strings. */
+/** From a map or its JSON text. Numbers and booleans become strings. */
 function labelsOf(value: unknown): Readonly<Record<string, string>> | undefined {
   if (value === undefined || value === null || value === '') return {};
   const map = typeof value === 'string' ? parsedJson(value) : value;

@@ -1,7 +1,7 @@
 /** A connected proxy: its identity and reported properties (spec/discovery.md §7.2). */
 import type { EnvoyBuild } from './envoy-build.ts';
 
-/** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not supported. */
+/** First part of the node ID, such as `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not supported. */
 export type NodeType = 'sidecar' | 'router';
 
 export type ProxyInterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';

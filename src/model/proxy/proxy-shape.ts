@@ -38,15 +38,13 @@ import type { Service, ServiceTarget } from '../services/service.ts';
 /** Families of a proxy's addresses; IPv4 if it reports none. */
 export type ProxyIpFamily = 'v4' | 'v6' | 'dual';
 
-/** Metadata that generators read. Other metadata does not distinguish proxies. */
+/** Other metadata does not distinguish proxies. */
 const shapeMetadata = [
   // `true`: the agent has a DNS proxy that returns allocated addresses for services without any; else absent.
   'DNS_AUTO_ALLOCATE',
   // `true`: the agent has a DNS proxy; else absent.
   'DNS_CAPTURE',
-  // `1`: HTTP/1.0 is accepted.
   'HTTP10',
-  // Port of the HTTP proxy for applications.
   'HTTP_PROXY_PORT',
   // Default idle timeout of TCP connections.
   'IDLE_TIMEOUT',
@@ -78,9 +76,9 @@ export interface ProxyShape {
   readonly configNamespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly ipFamily: ProxyIpFamily;
-  /** Empty where they have no effect, which is almost always. */
+  /** Empty if without effect, which is almost always. */
   readonly ownAddresses: readonly string[];
-  /** Kubernetes node of the proxy. Empty where it has no effect, which is almost always. */
+  /** Kubernetes node of the proxy. Empty if without effect, which is almost always. */
   readonly nodeName: string;
   readonly dnsDomain: string;
   /** `region/zone/subzone`. */
@@ -106,7 +104,7 @@ export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
   return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
 }
 
-/** The shape of a proxy in a context; not interned (see ShapeTable). */
+/** Not interned (see ShapeTable). */
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const known = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(known);
@@ -179,7 +177,7 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
-/** Node name from the agent, else from the pod in the registry. */
+/** From the agent, else from the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const reported = metadata.NODE_NAME;
   return typeof reported === 'string' && reported !== '' ? reported : (labels['kubernetes.io/hostname'] ?? '');
@@ -200,7 +198,7 @@ function keepsToNodes(services: readonly Service[]): boolean {
 
 const cachedMatchedKeys = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
 
-/** Metadata keys that patches match, sorted. */
+/** Sorted. */
 function keysMatchedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
   if (filters.length === 0) return [];
   let known = cachedMatchedKeys.get(filters);
@@ -240,7 +238,7 @@ export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[
   };
 }
 
-/** For sidecars: with ingress listeners in the Sidecar object (filter chain names), and for pods of a headless service. */
+/** True for sidecars with ingress listeners in the Sidecar object (filter chain names), and for pods of a headless service. */
 function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
@@ -270,7 +268,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   } = metadata;
   return {
     ...chosen(asSent, shapeMetadata),
-    // Equivalent metadata is normalized to one form.
+    // Normalizes equivalent metadata.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
@@ -292,7 +290,7 @@ function standardMetricsOf(
   return isWithoutAgent && envoy?.hasStatsLogger ? { STANDARD_METRICS: 'stats' } : {};
 }
 
-/** The used fields of a proxy's own configuration; an agent may send it as JSON text. */
+/** The used fields of a proxy's own configuration, which an agent may send as JSON text. */
 function ownSettings(reported: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
   const config = typeof reported === 'string' ? parsedJson(reported) : reported;
   if (!isObject(config)) return {};
@@ -308,7 +306,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** Whether an agent serves certificates to this Envoy: as reported, else if an agent of any version wrote the node. */
+/** Whether an agent serves certificates to this Envoy: as reported, or else if an agent of any version wrote the node. */
 function hasSecretServer({ WORKLOAD_CERTIFICATES: reported, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
   return reported === undefined ? version !== undefined && version !== '' : isTrue(reported);
 }

@@ -27,7 +27,7 @@ function addresses(yaml: string, about: Partial<AddressingShape>, features: Part
 }
 
 describe('the addresses of a service', () => {
-  it('are those of the families of the proxy', () => {
+  it('are those of the IP families of the proxy', () => {
     expect(addresses(dual, { ipFamily: 'v4' })).toEqual(['10.96.0.1']);
     expect(addresses(dual, { ipFamily: 'v6' })).toEqual(['fd00::1']);
     expect(addresses(dual, { ipFamily: 'dual' })).toEqual(['10.96.0.1', 'fd00::1']);
@@ -63,7 +63,7 @@ describe('the addresses of a service', () => {
     expect(addresses(dns, { metadata }, off)).toHaveLength(1);
   });
 
-  it('are distinguished by a key', () => {
+  it('are equal for proxies with the same addressing key', () => {
     const shape = givenShape();
     const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata }].map((about) =>
       addressingKey({ ...shape, ...about }),

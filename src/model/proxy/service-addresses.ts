@@ -10,8 +10,8 @@ import type { ProxyShape } from './proxy-shape.ts';
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
 /**
- * The service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Only families of the proxy, if
- * there are several. May be CIDRs or empty.
+ * The service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Only families of the proxy, if there
+ * are several. May be CIDRs or empty.
  */
 export function virtualAddresses(
   service: Service,
@@ -41,7 +41,7 @@ function returnsAllocated({ metadata }: AddressingShape, forAll: boolean): boole
   return metadata.DNS_CAPTURE === 'true' && (forAll || metadata.DNS_AUTO_ALLOCATE === 'true');
 }
 
-/** Removes addresses of families that the proxy lacks; a service with no other addresses keeps them. */
+/** Removes addresses of families that the proxy lacks, unless no address would remain. */
 function ofFamily(addresses: readonly string[], { ipFamily }: AddressingShape): readonly string[] {
   if (ipFamily === 'dual') return addresses;
   const reachable = addresses.filter((address) => isIPv6(address.split('/', 1)[0]!) === (ipFamily === 'v6'));

@@ -48,13 +48,13 @@ describe('proxies share one shape', () => {
     ['address family', { ip: '2001:db8::1' }],
     ['network', { metadata: { NETWORK: 'n' } }],
     ['cluster', { metadata: { CLUSTER_ID: 'c' } }],
-    ['interception', { metadata: { INTERCEPTION_MODE: 'NONE' } }],
+    ['interception mode', { metadata: { INTERCEPTION_MODE: 'NONE' } }],
     ['HTTP/1.0', { metadata: { HTTP10: '1' } }],
     ['certificates', { metadata: { WORKLOAD_CERTIFICATES: 'true' } }],
-    ['agent', { metadata: { ISTIO_VERSION: '1.28.0' } }],
+    ['agent version', { metadata: { ISTIO_VERSION: '1.28.0' } }],
     ['DNS', { metadata: { DNS_CAPTURE: 'true' } }],
-    ['stand-in addresses', { metadata: { DNS_AUTO_ALLOCATE: 'true' } }],
-    ['what its workload serves', { ip: '10.0.0.1' }],
+    ['placeholder addresses', { metadata: { DNS_AUTO_ALLOCATE: 'true' } }],
+    ['list of served services', { ip: '10.0.0.1' }],
   ])('only if their %s is equal', (_case, node) => {
     expect(shapeOf(node)).not.toBe(shapeOf({}));
   });
@@ -68,22 +68,22 @@ it('addresses are part of the shape only if a Sidecar object has ingress listene
   expect(shapeOf({ ip: '10.1.0.2', namespace: 'other' }, context).ownAddresses).toEqual([]);
 });
 
-describe('standard metrics', () => {
+describe('standard metrics of a proxy', () => {
   const envoy = { version: [1, 40, 0], hasV8: true, hasStatsLogger: true } as const;
 
   it.each([
-    ['by Envoy itself where no agent of ours reports anything', {}, envoy, 'stats'],
-    ['by nothing where our agent counts nothing', { WASM_FETCH: 'true' }, envoy, undefined],
-    ['by nothing where the node says so', { STANDARD_METRICS: 'false' }, envoy, undefined],
-    ['by the agent where it counts', { WASM_FETCH: 'true', STANDARD_METRICS: 'true' }, envoy, 'expressions'],
-    ['by nothing where Envoy cannot', {}, { version: [1, 39, 0], hasV8: true } as const, undefined],
+    ['by Envoy if no chartpilot agent reports anything', {}, envoy, 'stats'],
+    ['by no program if the chartpilot agent counts nothing', { WASM_FETCH: 'true' }, envoy, undefined],
+    ['by no program if the node reports so', { STANDARD_METRICS: 'false' }, envoy, undefined],
+    ['by the agent if it reports so', { WASM_FETCH: 'true', STANDARD_METRICS: 'true' }, envoy, 'expressions'],
+    ['by no program if Envoy cannot count them', {}, { version: [1, 39, 0], hasV8: true } as const, undefined],
   ])('are counted %s', (_, metadata, build, expected) => {
     expect(shapeOf({ metadata, envoy: build }).metadata.STANDARD_METRICS).toBe(expected);
   });
 });
 
-describe('the version of an agent', () => {
-  it('does not distinguish shapes, nor does the form in which a node reports its agent', () => {
+describe('the agent version of a proxy', () => {
+  it('does not distinguish shapes, and neither does the form in which a node reports its agent', () => {
     const one = shapeOf({ metadata: { ISTIO_VERSION: '1.28.0' } });
     expect(shapeOf({ metadata: { ISTIO_VERSION: '1.30.1' } })).toBe(one);
     expect(shapeOf({ metadata: { WORKLOAD_CERTIFICATES: true } })).toBe(one);
@@ -118,7 +118,7 @@ spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: ${proxy} }, patch: {
     expect(at('shop', '1.28.0', colours)).toBe(at('shop', '1.30.0', colours));
   });
 
-  it('distinguishes shapes from the context in which a filter matches it', () => {
+  it('distinguishes shapes from the push context on in which a filter matches it', () => {
     const proxy = givenProxy({ namespace: 'shop', labels: { app: 'alone' }, metadata: { ISTIO_VERSION: '1.28.0' } });
     const filter = `
 apiVersion: networking.istio.io/v1alpha3
@@ -132,7 +132,7 @@ spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: { proxyVersion: x } 
   });
 });
 
-it('the node is part of the shape only if a service is node-local', () => {
+it('the Kubernetes node is part of the shape only if a service is node-local', () => {
   const local = `
 apiVersion: v1
 kind: Service
@@ -147,7 +147,7 @@ spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, 
   expect(table.shapeOf(proxy, there, table.shapeOf(proxy, mesh.context)).nodeName).toBe('n1');
 });
 
-it('a proxy keeps its shape in the next context unless one of its inputs changed', () => {
+it('a proxy keeps its shape in the next push context unless one of its inputs changed', () => {
   const proxy = givenProxy({ ip: '10.0.0.1' });
   const previous = table.shapeOf(proxy, mesh.context);
   expect(previous.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
@@ -158,7 +158,7 @@ it('a proxy keeps its shape in the next context unless one of its inputs changed
   expect(after.serviceTargets).toEqual([]);
 });
 
-it('whether a shape is complete is determined once per context for all of its proxies', () => {
+it('whether a shape is complete is determined once per push context for all of its proxies', () => {
   const { context } = givenMesh(service);
   const nodes = Array.from({ length: 50 }, (_, i) => givenProxy({ ip: `10.1.0.${i}` }));
   const shapes = new ShapeTable();

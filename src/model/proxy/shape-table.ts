@@ -1,4 +1,4 @@
-/** Interns shapes, and carries a proxy's shape from one context to the next almost for free. */
+/** Interns shapes, and carries a proxy's shape from one context to the next almost without cost. */
 
 import { onceFor } from '../collections/once-for.ts';
 import { WeakValues } from '../collections/weak-values.ts';
@@ -24,7 +24,7 @@ export class ShapeTable {
   readonly #serviceIds = new WeakMap<Service, number>();
   #lastServiceId = 0;
 
-  /** Shapes in use, including some recently released ones. */
+  /** Includes some recently released shapes. */
   get size(): number {
     return this.#shapes.size;
   }

@@ -101,7 +101,7 @@ describe('a change affects a sidecar', () => {
     'ReferenceGrant/shop/g',
     'GatewayClass//istio',
     'Proxy/Kubernetes/10.9.9.9',
-  ])('not if the object is outside its scope: %s', (key) => {
+  ])('never if the object is outside its scope: %s', (key) => {
     expect(types(shop, key)).toEqual([]);
   });
 
@@ -115,7 +115,7 @@ describe('a change affects a sidecar', () => {
     expect(types({ namespace: 'other' }, key)).toEqual(expected);
   });
 
-  it('if it concerned services that were in its scope and are removed', () => {
+  it('if it affected services that were in its scope and are removed', () => {
     const change = { forced: false, keys: [parseConfigKey('PeerAuthentication/pay/p')] };
     const hidden = givenMesh(mesh + object('Sidecar', 'other/own', '{egress: [{hosts: ["shop/*"]}]}')).context;
     expect(typesToPushFor(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
@@ -136,21 +136,21 @@ describe('a change affects a sidecar', () => {
     expect(typesToPushFor(change, shop, after, after)).toEqual(new Set());
   });
 
-  it('if it is of a service of its own workload, whether in its scope or not', () => {
+  it('if it changes a service of its own workload, in its scope or not', () => {
     const ownContext = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, ownContext, ownContext)).toContain('LDS');
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, ownContext, ownContext)).toEqual(new Set());
   });
 
-  it('if it is a rule for a service of its own workload, whether in its scope or not', () => {
+  it('if it changes a rule for a service of its own workload, in its scope or not', () => {
     const ownContext = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, ownContext, ownContext)).toContain('CDS');
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, ownContext, ownContext)).toEqual(new Set());
   });
 
-  it('in its listeners if endpoints change what its workload serves', () => {
+  it('in its listeners if endpoints change the services of its workload', () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
     const of = (ip: string): string[] => [...typesToPushFor(change, { ...shop, ip }, moved, context)].sort();
@@ -180,7 +180,7 @@ describe('a change affects a router', () => {
   });
 });
 
-describe('any change', () => {
+describe('a change', () => {
   it('affects everything if it is forced, or if nothing was sent before', () => {
     const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
     expect([...typesToPushFor({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);

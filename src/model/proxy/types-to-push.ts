@@ -1,4 +1,4 @@
-/** Which resource types of a proxy a change may affect (spec/discovery.md §6.5). */
+/** Determines which resource types of a proxy a change may affect (spec/discovery.md §6.5). */
 import {
   bootstrapType,
   clusterType,
@@ -41,7 +41,7 @@ const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [bootstrapType, 'BDS'],
 ]);
 
-/** `undefined` for types without a rule; those are always affected. */
+/** `undefined` for types without a rule, which are always affected. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return byTypeUrl.get(typeUrl);
 }
@@ -101,13 +101,13 @@ const namedOtherwise: ReadonlySet<string> = new Set([
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
 
-/** Kinds that apply to their namespace, or from the root namespace to all. */
+/** Kinds that apply to their namespace, or from the root namespace to all namespaces. */
 const namespacePolicies: ReadonlySet<string> = new Set([
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
 ]);
 
-/** Kinds that a sidecar's scope decides; a router's scope (everything visible) decides for services only. */
+/** Kinds that affect a sidecar depending on its scope; a router's scope (everything visible) decides only for services. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
@@ -120,7 +120,6 @@ export interface ProxyInContext {
 
 /**
  * Resource types that may differ for a proxy after a change; empty if no push is needed. Cached per shape.
- *
  * @param previous the proxy in the context that it was last served from; absent if everything is new
  */
 export function typesToPush(
@@ -193,7 +192,7 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
   }
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
-    // Clients need to know whether workloads accept plaintext, mutual TLS or both.
+    // Clients need the mode of workloads: plaintext, mutual TLS or both.
     return key.kind === 'PeerAuthentication' && [now, previous].some((seen) => reaches(seen, key.namespace));
   }
   return true;
@@ -211,7 +210,7 @@ function reaches({ shape, context }: ProxyInContext, namespace: string): boolean
   return namespaces.has(namespace);
 }
 
-/** Kinds that affect clusters of routers only. */
+/** Kinds that affect clusters only of routers. */
 const ofRoutersOnly: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {

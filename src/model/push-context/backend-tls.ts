@@ -66,7 +66,6 @@ function byBackendTlsPrecedence(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
 }
 
-/** Key of a Service, or of one of its ports by name. */
 export function backendTlsTargetKey(namespace: string, name: string, sectionName = ''): string {
   return `${namespace}/${name}/${sectionName}`;
 }
@@ -84,7 +83,7 @@ export function policiesByTarget(
   return byTarget;
 }
 
-/** Possible targets of a service, narrowest first. A stand-in may lack name and namespace. */
+/** Narrowest first. A stand-in may lack name and namespace. */
 function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [namespace: string, name: string])[] {
   return [
     [namespace, name],
@@ -121,7 +120,7 @@ export class BackendTlsIndex {
     this.#configMaps = referenced;
   }
 
-  /** TLS requirements for a port; `undefined` if no policy applies. A policy for the port takes precedence over one for the Service. */
+  /** `undefined` if no policy applies. A policy for the port takes precedence over one for the Service. */
   for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
     if (this.#byTarget.size === 0 || origin.kind !== 'Service') return undefined;
     for (const [namespace, name] of targetsOf(origin)) {

@@ -119,7 +119,7 @@ describe('the destination rule of a service', () => {
     expect(names(elsewhere, 'a', 'x.y.b', 'b', web)).toEqual(['a/wide']);
   });
 
-  it('is merged from all for the host: subsets are added, the first traffic policy applies', () => {
+  it('is merged from all rules for the host: subsets are added, the first traffic policy applies', () => {
     const context = contextOf(
       service('a/s', 'reviews.a.svc.cluster.local') +
         rule('a/one', 'reviews', ', subsets: [{name: v1, labels: {v: "1"}}]') +
@@ -162,7 +162,7 @@ describe('virtual services in a push context', () => {
     });
   });
 
-  it('contain the routes of their delegates, and have them as origins', () => {
+  it('contain the routes of their delegates, and have the delegates as origins', () => {
     const root = object(
       'VirtualService',
       'a/root',
@@ -291,7 +291,7 @@ describe('policies of a workload', () => {
     expect(added.context.policiesFor(web)).not.toBe(policies);
     expect(added.context.policiesFor(web).id).not.toBe(policies.id);
     expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
-    // The same, even after other contexts were built.
+    // The same object, even after other contexts were built.
     expect(givenMesh(yaml, { previous: { ...previous, changed: changed } }).context.policiesFor(web)).toBe(policies);
   });
 
@@ -361,7 +361,7 @@ describe('policies of a workload', () => {
   });
 });
 
-describe('short names', () => {
+describe('short names in a push context', () => {
   const yaml = route('a/v', 'reviews') + rule('a/r', 'reviews') + service('a/plain', 'reviews.a');
   const kubernetesName = 'reviews.a.svc.cluster.local';
   const withService = yaml + service('a/full', kubernetesName);
@@ -424,7 +424,7 @@ describe('short names', () => {
     expect(led(after)).toBe(host);
   });
 
-  it("the egress proxy for unknown destinations is the Sidecar object's", () => {
+  it("the egress proxy for unknown destinations in a push context is the Sidecar object's", () => {
     const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
     const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
     const proxy = givenProxy({ namespace: 'a' });

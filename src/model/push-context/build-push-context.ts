@@ -42,7 +42,6 @@ export interface PushContextInput {
   readonly mesh: MeshConfig;
   /** `cluster.local` (`--domain`). */
   readonly domain: string;
-  /** Default: {@link defaultFeatures}. */
   readonly features?: Features;
   /** Whether services come from Kubernetes, so that short names are qualified accordingly. Default true. */
   readonly kubernetes?: boolean;
@@ -214,7 +213,6 @@ class IndexedPushContext implements PushContext {
     const { rootNamespace } = this.mesh;
     const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
       kept([kind], (old) => old.policies.indexes[kind]) ??
-      // The kind is the key of its objects in the set.
       (new PolicyIndex<object>(configs[kind], rootNamespace) as unknown as PolicyIndexes[K]);
     return {
       PeerAuthentication: index('PeerAuthentication'),
@@ -352,7 +350,6 @@ function knownIn(services: ServiceIndex): (hostname: string, namespace: string) 
   return (hostname, namespace) => services.meaningOf(hostname, namespace) !== undefined;
 }
 
-/** See {@link knownIn}. */
 function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
   return (workload) => gateways.for(workload);
 }

@@ -85,7 +85,7 @@ describe('the scope of a sidecar', () => {
     expect(hosts(scope.services)).toEqual(['reviews.b', 'ratings.b']);
   });
 
-  it('contains through a listener with a port only services with the port, reduced to it; ports of listeners are merged', () => {
+  it('contains only services with the port of a listener, reduced to it, and merges the ports of listeners', () => {
     const scope = scopeOf(
       object(
         'Sidecar',
@@ -104,7 +104,7 @@ describe('the scope of a sidecar', () => {
     ]);
   });
 
-  it('contains everything through a listener for an HTTP proxy', () => {
+  it('contains everything for the listener of an HTTP proxy', () => {
     const scope = scopeOf(
       object('Sidecar', 'shop/s', '{egress: [{port: {number: 3128, name: p, protocol: HTTP_PROXY}, hosts: ["*/*"]}]}'),
     );
@@ -124,7 +124,7 @@ describe('the scope of a sidecar', () => {
     );
   });
 
-  it("has the object's policy, ingress and pool", () => {
+  it('has the outbound traffic policy, the ingress listeners and the connection pool of the Sidecar object', () => {
     const scope = scopeOf(
       object(
         'Sidecar',

@@ -1,4 +1,3 @@
-/** Builds the sidecar scope of a Sidecar object, or the default scope (spec/discovery.md §8.8). */
 import { isDeepStrictEqual } from 'node:util';
 import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
@@ -17,7 +16,7 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
 import type { VirtualServiceIndex } from './virtual-service-index.ts';
 
-/** Inputs of a scope. Destination rules are not among them; the context resolves those. */
+/** Inputs of a scope, without destination rules, which the context resolves. */
 export interface ScopeSources {
   readonly services: ServiceIndex;
   readonly virtualServices: VirtualServiceIndex;
@@ -32,6 +31,7 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 }
 
 /**
+ * Builds the scope of a Sidecar object, or the default scope (spec/discovery.md §8.8).
  * @param namespace of the proxies, also for a Sidecar of the root namespace
  * @param sidecar absent: imports everything exported to the namespace
  * @param previous returned if nothing changed, else its unchanged lists are reused
@@ -138,14 +138,14 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
   };
   for (const [from, hosts] of imports.hosts) {
     const isAny = from === '*';
-    // Looks up hosts without a wildcard: a Sidecar names few of thousands.
+    // Looks up hosts without a wildcard, because a Sidecar names few of thousands.
     if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(from), hosts);
     else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, from), hosts);
   }
   return [...found].sort(byServiceAge);
 }
 
-/** Of a host that several namespaces define, selects one (§8.8). */
+/** Selects one service of a host that several namespaces define (§8.8). */
 function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const chosen = new Map<string, Service>();
   for (const service of services) {
@@ -182,7 +182,7 @@ function exposesOnePort({ port }: EgressListener): boolean {
   return port !== undefined && port.number !== 0 && port.protocol !== 'HTTP_PROXY';
 }
 
-/** A listener with a port exposes services that have the port, reduced to that port. */
+/** Returns services with the port of the listener, reduced to that port. */
 function withPort(services: readonly Service[], listener: EgressListener): VisibleService[] {
   if (!exposesOnePort(listener)) return services.map((service) => ({ original: service, service }));
   const port = listener.port!;
@@ -197,7 +197,7 @@ function withPort(services: readonly Service[], listener: EgressListener): Visib
 
 const trimmed = new WeakMap<Service, Map<string, Service>>();
 
-/** A service reduced to some ports; the same object for the same ports. */
+/** Reduces a service to some ports; the same object for the same ports. */
 function withPorts(original: Service, ports: Service['ports']): Service {
   if (ports.length === original.ports.length) return original;
   const known = trimmed.get(original) ?? new Map<string, Service>();
@@ -306,7 +306,7 @@ class BuiltScope implements SidecarScope {
   }
 }
 
-/** Services by host name, cached for lists that many scopes share. */
+/** Cached for lists that many scopes share. */
 const byHostnameOf = onceFor(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
     // In reverse, so that the oldest service of a host is kept.
@@ -318,7 +318,6 @@ const originsOf = onceFor((services: readonly Service[]): ReadonlySet<string> =>
   const texts = new Set<string>();
   for (const { hostname, namespace, origin } of services) {
     texts.add(`${namespace}/${hostname}`);
-    // Keys of ServiceEntry origins omit the kind.
     texts.add(origin.kind === 'ServiceEntry' ? `${origin.namespace}/${origin.name}` : configKeyText(origin));
   }
   return texts;

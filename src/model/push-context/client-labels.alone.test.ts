@@ -30,7 +30,7 @@ spec:
 const characters = 50_000;
 const clients = 400;
 
-it.each(['sidecar', 'router'] as const)('labels and versions of a %s are collected with it', async (type) => {
+it.each(['sidecar', 'router'] as const)('labels and versions of a %s are collected with the client', async (type) => {
   const { context } = givenMesh(mesh);
   const connect = (i: number): void => {
     const label = `${i}-`.padEnd(characters, 'x');
@@ -55,7 +55,7 @@ it.each(['sidecar', 'router'] as const)('labels and versions of a %s are collect
   });
 });
 
-it('proxies whose versions match the same patches share one set of them', () => {
+it('proxies whose versions match the same patches share one set of these patches', () => {
   const { context } = givenMesh(mesh);
   const setOf = (version: string) =>
     patchSetOf(givenShape({ namespace: 'shop', metadata: { ISTIO_VERSION: version } }, context), context);

@@ -27,7 +27,6 @@ export class CredentialIndex {
     this.lists = checkedLists(this.secrets, previous?.lists ?? new Map(), now);
   }
 
-  /** `null` if the Secret has no revocation lists. */
   revocationLists({ namespace, name }: Config<Secret>): RevocationLists | null {
     return this.lists.get(`${namespace}/${name}`)?.lists ?? null;
   }

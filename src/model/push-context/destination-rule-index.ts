@@ -53,7 +53,7 @@ export class DestinationRuleIndex {
   private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
   private readonly general: Rules;
   private readonly selective: Rules;
-  /** Objects of the previous index whose short host now resolves to another host. */
+  /** Objects of the previous index whose short host resolves to another host. */
   readonly renamed: readonly ConfigKey[];
   readonly revision: RuleRevision;
 
@@ -106,12 +106,12 @@ export class DestinationRuleIndex {
   /**
    * @param labels of the client's workload
    * @returns the merged rule of the first namespace that has one: client, service, root. The most specific host applies; rules of the
-   *   client's namespace that select the workload take precedence.
+   * client's namespace that select the workload take precedence.
    */
   for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
     const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
-      // Rules of the root namespace are defaults for all, so for its own workloads other rules come first as well.
+      // Rules of the root namespace are defaults for all namespaces, so for its own workloads other rules also come first.
       const privately =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
       const found = this.generalRule(namespace, clientNamespace, service.hostname, privately);
@@ -152,7 +152,6 @@ export class DestinationRuleIndex {
     return this.chosen(namespace, labels)?.names ?? '';
   }
 
-  /** `undefined` if no rule selects the labels. */
   private chosen(namespace: string, labels: Labels): ChosenRules | undefined {
     const rules = this.selective.get(namespace);
     return rules && choosing(rules)(labels);
@@ -191,7 +190,6 @@ export class DestinationRuleIndex {
     return this.byName().get(nameOf(key))?.config.spec.host;
   }
 
-  /** Whether the rule may apply to a service of the scope. */
   mayApplyIn(scope: Pick<SidecarScope, 'namespace' | 'services' | 'serviceByHostname'>, key: ConfigKey): boolean {
     const rule = this.byName().get(nameOf(key));
     if (rule === undefined) return false;

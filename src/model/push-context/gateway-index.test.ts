@@ -38,11 +38,11 @@ describe('Gateway objects select routers', () => {
     expect(selected(gateways, { labels: { app: 'web', more: 'x' } })).toEqual(['edge/all', 'shop/web']);
   });
 
-  it('in their own namespace only, if configured by the environment', () => {
+  it('only in their own namespace if PILOT_SCOPE_GATEWAY_TO_NAMESPACE is set', () => {
     expect(selected([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
   });
 
-  it('in their own namespace only, if configured by the object', () => {
+  it('only in their own namespace if the object is restricted to it', () => {
     const confined = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
     expect(selected([confined('edge/own'), confined('shop/own'), gateway('shop/all')])).toEqual([
       'edge/own',
@@ -65,7 +65,7 @@ describe('Gateway objects select routers', () => {
     expect(selected(gateways, { serviceTargets: [target('shop', 'in.test')] })).toEqual(['shop/elsewhere']);
   });
 
-  it('but no sidecars', () => {
+  it('and no sidecars', () => {
     const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
     expect(index.for({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
   });

@@ -9,7 +9,7 @@ import { SelectingList } from '../services/label-match.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 import { type ExportRule, mayExport } from '../services/visibility.ts';
 
-/** A proxy or its shape, as far as selection depends on it. */
+/** The properties of a proxy or its shape on which selection depends. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
   /** Service ports that the workload serves; absent: none. */
   readonly serviceTargets?: readonly ServiceTarget[];
@@ -18,7 +18,7 @@ export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> 
 export interface GatewaySelection {
   /** Workloads of other namespaces are not selected. */
   readonly ownNamespaceOnly: boolean;
-  /** Gateways of namespaces that may not export select workloads of their own namespace only. */
+  /** Gateways of namespaces that may not export select only workloads of their own namespace. */
   readonly rule: ExportRule;
 }
 
@@ -30,7 +30,7 @@ export class GatewayIndex {
   private readonly confined: ReadonlySet<Config<Gateway>>;
   private readonly usesServices: boolean;
   private readonly usesNamespace: boolean;
-  /** Results for live proxies only: clients choose their labels, so a cache by label text would be unbounded. */
+  /** Only for live proxies: clients choose their labels, so a cache by label text would be unbounded. */
   private readonly results = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
@@ -53,7 +53,7 @@ export class GatewayIndex {
     this.usesNamespace = this.confined.size > 0;
   }
 
-  /** Gateways for a proxy, of all namespaces unless restricted, oldest first. Equal results are one list. */
+  /** Gateways of all namespaces unless restricted, oldest first. Equal results are one list. */
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
@@ -80,7 +80,7 @@ export class GatewayIndex {
     return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 
-  /** Gateways that select a router: by service if they name some, else by labels. A Gateway without a selector selects every router. */
+  /** Selects by service if the Gateway names some, else by labels. A Gateway without a selector selects every router. */
   private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
     const named = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
     const selecting = this.bySelector.selecting(labels);

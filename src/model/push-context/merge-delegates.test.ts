@@ -5,7 +5,7 @@ import { mergeDelegateRoutes } from './merge-delegates.ts';
 const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMatchRequest[] | undefined =>
   mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
 
-describe('the routes of a delegate', () => {
+describe('the merged routes of a delegate', () => {
   it("inherit the root's unset fields, including newer ones", () => {
     const root = { match: [{}], delegate: { name: 'leaf' }, timeoutMs: 5, later: 'root' } as HttpRoute;
     const merge = (leaf: object): HttpRoute | undefined =>
@@ -19,9 +19,9 @@ describe('the routes of a delegate', () => {
     ['a path under the prefix', { uri: { prefix: '/a' } }, { uri: { exact: '/a/b' } }, { uri: { exact: '/a/b' } }],
     ['a shorter prefix', { uri: { prefix: '/a/b' } }, { uri: { prefix: '/a' } }, undefined],
     ['another path', { uri: { exact: '/a' } }, { uri: { exact: '/b' } }, undefined],
-    ['an expression under a prefix', { uri: { prefix: '/a' } }, { uri: { regex: '/a.*' } }, undefined],
+    ['a regular expression under a prefix', { uri: { prefix: '/a' } }, { uri: { regex: '/a.*' } }, undefined],
     [
-      'no path of its own',
+      'no path',
       { uri: { prefix: '/a' } },
       { method: { exact: 'GET' } },
       { uri: { prefix: '/a' }, method: { exact: 'GET' } },
@@ -34,32 +34,32 @@ describe('the routes of a delegate', () => {
     ],
     ['a header with another value', { headers: { x: { exact: '1' } } }, { headers: { x: { exact: '2' } } }, undefined],
     [
-      'a header that the root wants present',
+      'a header that must be present in the root',
       { headers: { x: { present: true } } },
       { headers: { x: { exact: '2' } } },
       { headers: { x: { exact: '2' } } },
     ],
     ['another port', { port: 80 }, { port: 81 }, undefined],
     [
-      'no header at all where the root excludes a value',
+      'no header if the root excludes a value',
       { withoutHeaders: { x: { exact: '1' } } },
       { withoutHeaders: { x: { present: true } } },
       { withoutHeaders: { x: { present: true } } },
     ],
     [
-      'less excluded than the root excludes',
+      'a narrower exclusion than the root',
       { withoutHeaders: { x: { present: true }, y: { prefix: 'a' } } },
       { withoutHeaders: { x: { exact: '1' }, y: { prefix: 'ab' }, z: { exact: '2' } } },
       { withoutHeaders: { x: { present: true }, y: { prefix: 'a' }, z: { exact: '2' } } },
     ],
     [
-      'something else excluded of a header',
+      'another exclusion of a header',
       { withoutHeaders: { x: { exact: '1' } } },
       { withoutHeaders: { x: { exact: '2' } } },
       undefined,
     ],
     ['an empty list of gateways', { gateways: ['a/b'] }, { gateways: [] }, { gateways: ['a/b'] }],
-    ['another case rule', { ignoreUriCase: true }, {}, undefined],
+    ['another case sensitivity', { ignoreUriCase: true }, {}, undefined],
     [
       'other source labels',
       { sourceLabels: { a: '1' } },
@@ -69,12 +69,12 @@ describe('the routes of a delegate', () => {
     ['conflicting source labels', { sourceLabels: { a: '1' } }, { sourceLabels: { a: '2' } }, undefined],
     ['another source namespace', { sourceNamespace: 'a' }, { sourceNamespace: 'b' }, undefined],
     ['a gateway of the root', { gateways: ['mesh', 'a/b'] }, { gateways: ['mesh'] }, { gateways: ['mesh'] }],
-    ['a gateway that is not of the root', { gateways: ['mesh'] }, { gateways: ['a/b'] }, undefined],
-  ])('with %s', (_, root, leaf, expected) => {
+    ['a gateway that the root lacks', { gateways: ['mesh'] }, { gateways: ['a/b'] }, undefined],
+  ])('combine the match of the root with %s', (_, root, leaf, expected) => {
     expect(merged(root, leaf)).toEqual(expected && [expected]);
   });
 
-  it('combine every match with every match of the root that fits', () => {
+  it('combine every match with every compatible match of the root', () => {
     const root: HttpRoute = {
       match: [
         { name: 'r1', headers: { x: { exact: '1' } } },
@@ -87,7 +87,7 @@ describe('the routes of a delegate', () => {
     ]);
   });
 
-  it('are dropped if one of their matches fits no match of the root', () => {
+  it('are dropped if one of their matches is compatible with no match of the root', () => {
     const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
     expect(mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/a/1' } }, { uri: { exact: '/b' } }] }])).toEqual([]);
   });

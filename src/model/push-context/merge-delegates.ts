@@ -9,7 +9,7 @@ export interface MergedRoute {
   readonly index: number;
 }
 
-/** One route for each route of the delegate whose matches all fit some match of the root. */
+/** Returns one route for each route of the delegate whose matches are all compatible with some match of the root. */
 export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly HttpRoute[]): MergedRoute[] {
   return delegateRoutes.flatMap((route, index) => {
     const match = mergedMatches(root.match ?? [], route.match ?? []);
@@ -17,7 +17,7 @@ export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly Ht
   });
 }
 
-/** `undefined` if a match of the delegate fits none of the root: the route is then dropped. */
+/** `undefined` if a match of the delegate is compatible with none of the root: the route is then dropped. */
 function mergedMatches(
   root: readonly HttpMatchRequest[],
   delegate: readonly HttpMatchRequest[],
@@ -33,7 +33,6 @@ function mergedMatches(
   return merged;
 }
 
-/** Compares and merges a condition of root and delegate. */
 interface Condition<V> {
   reachesOutside(root: V | undefined, leaf: V | undefined): boolean;
   merged(root: V | undefined, leaf: V | undefined): V | undefined;
@@ -85,7 +84,7 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
   },
   ignoreUriCase: single((root = false, leaf = false) => root !== leaf),
   statPrefix: restrictsNothing,
-  // Set on generated objects only, which have no delegates.
+  // Set only on generated objects, which have no delegates.
   bySegments: restrictsNothing,
   // Matches nothing, regardless of the other condition.
   never: restrictsNothing,
@@ -139,7 +138,6 @@ function startOf(match: StringMatch): string | undefined {
   return 'exact' in match ? match.exact : 'prefix' in match ? match.prefix : undefined;
 }
 
-/** The delegate's route inherits the root's settings except matches and destinations. */
 function withRootActions(root: HttpRoute, route: HttpRoute, match: readonly HttpMatchRequest[]): HttpRoute {
   const { mirror, mirrors, ...inherited } = root;
   const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = inherited;

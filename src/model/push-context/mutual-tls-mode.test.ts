@@ -8,29 +8,29 @@ function policy(spec: PeerAuthentication): Config<PeerAuthentication> {
   return { kind: 'PeerAuthentication', namespace: 'shop', name: 'p', creationTimestamp: 0, ...about, spec };
 }
 
-describe('the mode of a workload', () => {
+describe('the mutual TLS mode of a workload', () => {
   it.each<[string, PeerAuthentication[], string]>([
-    ['lets both in without a policy', [], 'PERMISSIVE'],
+    ['is PERMISSIVE without a policy', [], 'PERMISSIVE'],
     ['is that of its only policy', [{ mtls: 'STRICT' }], 'STRICT'],
-    ['is that of the narrowest', [{ mtls: 'STRICT' }, { mtls: 'PERMISSIVE' }, { mtls: 'DISABLE' }], 'DISABLE'],
+    ['is that of the narrowest policy', [{ mtls: 'STRICT' }, { mtls: 'PERMISSIVE' }, { mtls: 'DISABLE' }], 'DISABLE'],
     [
-      'is taken from the wider one where a policy does not say it',
+      'is that of the wider policy if the narrower one sets none',
       [{ mtls: 'STRICT' }, { mtls: 'UNSET' }, {}],
       'STRICT',
     ],
-    ['lets both in where no policy says it', [{ mtls: 'UNSET' }, {}], 'PERMISSIVE'],
+    ['is PERMISSIVE if no policy sets one', [{ mtls: 'UNSET' }, {}], 'PERMISSIVE'],
   ])('%s', (_case, specs, mode) => {
     expect(peerModes(specs.map(policy))).toEqual({ mode, ports: new Map() });
   });
 
-  it("may differ for single ports, and defaults to the workload's", () => {
+  it("may differ for single ports, and defaults to the workload's mode", () => {
     const portLevelMtls = { 80: 'DISABLE', 81: 'UNSET' } as const;
     const modes = peerModes([policy({ mtls: 'STRICT' }), policy({ portLevelMtls, selector: { app: 'web' } })]);
     expect([80, 81, 82].map((port) => peerModeOf(modes, port))).toEqual(['DISABLE', 'STRICT', 'STRICT']);
     expect([...modes.ports.keys()]).toEqual([80, 81]);
   });
 
-  it('is the same object for the same policies, and another one for others', () => {
+  it('is the same object for the same policies, and another one for other policies', () => {
     const [mesh, workload] = [policy({ mtls: 'STRICT' }), policy({})];
     expect(peerModes([mesh, workload])).toBe(peerModes([mesh, workload]));
     expect(peerModes([workload]).mode).toBe('PERMISSIVE');

@@ -4,7 +4,7 @@ import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';
 import type { MutualTlsMode, PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 
-/** Mutual TLS only, both, or plaintext only. */
+/** Only mutual TLS, both, or only plaintext. */
 export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;
 
 export interface PeerModes {
@@ -19,9 +19,8 @@ const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes 
 
 /**
  * Returns the same object for identical layers.
- *
- * @param layers of the mesh, the namespace and the workload: the last one that sets a mode applies. Only one with a selector may set modes
- *   of ports.
+ * @param layers of the mesh, the namespace and the workload: the last one that sets a mode applies. Only one with a selector may set modes of
+ * ports.
  */
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);
@@ -39,7 +38,6 @@ export function peerModeOf({ mode, ports }: PeerModes, port: number): PeerMode {
   return ports.get(port) ?? mode;
 }
 
-/** Whether an object disables mutual TLS, for any workload or port. */
 export function disablesAnyMutualTls({ spec }: Config<PeerAuthentication>): boolean {
   return spec.mtls === 'DISABLE' || Object.values(spec.portLevelMtls ?? {}).includes('DISABLE');
 }

@@ -28,7 +28,7 @@ const allow = (about: Partial<AuthorizationPolicy> = {}): AuthorizationPolicy =>
 const places = (configs: readonly Config[]): string[] => configs.map(({ namespace, name }) => `${namespace}/${name}`);
 const web = { namespace: 'shop', labels: { app: 'web', version: 'v1' } };
 
-describe('policies of a workload', () => {
+describe('the policies of a workload', () => {
   const index = new PolicyIndex(
     [
       config('shop/all', allow()),
@@ -74,7 +74,7 @@ describe('policies of a workload', () => {
   });
 });
 
-describe('policies of which a narrower one overrides a wider one', () => {
+describe('policies that a narrower one overrides', () => {
   const policy = (selector?: Record<string, string>): PeerAuthentication => ({
     mtls: 'STRICT',
     ...(selector && { selector }),
@@ -101,7 +101,7 @@ describe('policies of which a narrower one overrides a wider one', () => {
   });
 });
 
-describe('EnvoyFilters of a workload', () => {
+describe('the EnvoyFilters of a workload', () => {
   const patch = (priority: number, workloadSelector?: Record<string, string>): EnvoyFilter => ({
     priority,
     configPatches: [],

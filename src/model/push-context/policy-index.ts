@@ -1,6 +1,5 @@
 /**
- * Selects the policies of a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11). The push context contains the other typed
- * views.
+ * Selects the policies of a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11). The push context contains the other typed views.
  */
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
@@ -8,7 +7,6 @@ import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import type { PolicyTargetReference } from '../kinds/policies/policy-target.ts';
 import { SelectingList } from '../services/label-match.ts';
 
-/** An object that policies may be attached to. */
 export interface TargetableObject {
   readonly group: string;
   readonly kind: string;
@@ -41,7 +39,7 @@ export class PolicyIndex<Spec extends object> {
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
-  /** Results in use only: clients choose their labels, so a plain cache would be unbounded. */
+  /** Only live results: clients choose their labels, so a plain cache would be unbounded. */
   private readonly results = new WeakValues<PolicyResult<Spec>>();
   /** Last result for a label object, which endpoints and proxies keep. */
   private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; result: PolicyResult<Spec> }>();
@@ -70,16 +68,16 @@ export class PolicyIndex<Spec extends object> {
   }
 
   /**
-   * Policies of the root namespace, then of the workload's namespace, each oldest first. A policy with `targetRefs` applies to workloads
-   * that implement one of these objects in its namespace.
+   * Policies of the root namespace, then of the workload's namespace, each oldest first. A policy with `targetRefs` applies to workloads that
+   * implement one of these objects in its namespace.
    */
   for(subject: PolicySubject): readonly Config<Spec>[] {
     return this.resultFor(subject).all;
   }
 
   /**
-   * The oldest policy per level, widest first: mesh, namespace, workload (PeerAuthentication, Telemetry, ProxyConfig: narrower ones
-   * override wider ones). In addition, stand-ins with unknown scope.
+   * The oldest policy per level, widest first: mesh, namespace, workload (PeerAuthentication, Telemetry, ProxyConfig: narrower ones override
+   * wider ones). In addition, stand-ins with unknown scope.
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
     const result = this.resultFor(subject);

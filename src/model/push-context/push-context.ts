@@ -32,11 +32,11 @@ export interface PushContext {
    */
   readonly renamed: readonly ConfigKey[];
   /**
-   * All services, oldest first. A ServiceEntry with several addresses gives one service per address (§5.5), so a host and namespace may
-   * occur several times.
+   * Oldest first. A ServiceEntry with several addresses gives one service per address (§5.5), so a host and namespace may occur several
+   * times.
    */
   readonly services: readonly Service[];
-  /** Services exported to a namespace, oldest first. */
+  /** Oldest first. */
   servicesVisibleTo(namespace: string): readonly Service[];
   servicesOf(hostname: string, namespace: string): readonly Service[];
   /** The service that a host name resolves to for a namespace: its own, else Kubernetes', else the oldest. */
@@ -63,8 +63,8 @@ export interface PushContext {
   /** Names of the namespace's selector rules that select these labels, as a key that distinguishes workloads. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
   /**
-   * Hosts, including wildcards, for which workloads with these labels may have other rules. For all others {@link destinationRuleFor}
-   * returns the same as for {@link publicViewNamespace}.
+   * Hosts, including wildcards, for which workloads with these labels may have other rules. For all others {@link destinationRuleFor} returns
+   * the same as for {@link publicViewNamespace}.
    */
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
   /** Reports which hosts' rules changed since another context; the same object while no rule changes. */
@@ -73,27 +73,27 @@ export interface PushContext {
   hostOfRule(key: ConfigKey): string | undefined;
   /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
   readonly ordersEndpointsByLabels: boolean;
-  /** Gateway objects that select a proxy, oldest first (§8.7). */
+  /** Oldest first (§8.7). */
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
   /** Certificates and keys that Gateways reference by name (§8.7). */
   readonly credentials: CredentialIndex;
   readonly backendTls: BackendTlsIndex;
   readonly referenceGrants: ReferenceGrants;
-  /** Policies of a workload: the same object as in another context if the same objects apply. */
+  /** The same object as in another context if the same objects apply. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
   /**
    * mTLS modes of a workload's inbound connections, for its listeners and its clients. The same object while the same PeerAuthentications
    * apply.
    */
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
-  /** Whether any PeerAuthentication disables mutual TLS; if none does, endpoints need not be checked. */
+  /** If no PeerAuthentication disables mutual TLS, endpoints need not be checked. */
   readonly disablesMutualTls: boolean;
   /** The same object as in the previous context if its services and virtual services are unchanged. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
   /** Whether the resources of a proxy with this scope may depend on the object (§6.5 rule 4). */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
-  /** Labels and locality of a proxy's workload from its registry; `undefined` if no registry knows it (§6.5). */
+  /** From its registry; `undefined` if no registry knows the workload (§6.5). */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
   /** Gateways between networks (§5.7). */
   readonly networkGateways: NetworkGateways;

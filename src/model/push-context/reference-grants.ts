@@ -1,4 +1,4 @@
-/** Permitted references across namespaces (the Gateway API's ReferenceGrant). */
+/** References across namespaces that ReferenceGrants of the Gateway API permit. */
 import type { Config } from '../config/config.ts';
 import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import type { ReferenceGrant } from '../kinds/gateway-api/reference-grant.ts';
@@ -23,7 +23,7 @@ export class ReferenceGrants {
     this.#byNamespace = Map.groupBy(grants, ({ namespace }) => namespace);
   }
 
-  /** Whether the reference is permitted; always within one namespace. */
+  /** Always true within one namespace. */
   allows(from: ReferenceSource, to: ReferenceTarget): boolean {
     if (from.namespace === to.namespace) return true;
     return this.#grantsTo(from, to.namespace).some(({ spec }) =>
@@ -31,7 +31,7 @@ export class ReferenceGrants {
     );
   }
 
-  /** Whether Gateways of a namespace may use a Secret; always within one namespace. */
+  /** Always true within one namespace. */
   allowsSecret(gatewayNamespace: string, namespace: string, name: string): boolean {
     return this.allows(
       { kind: 'Gateway', namespace: gatewayNamespace },
@@ -39,7 +39,6 @@ export class ReferenceGrants {
     );
   }
 
-  /** Whether Gateways of a namespace may use any object of another namespace. */
   grantsToGateways(gatewayNamespace: string, namespace: string): boolean {
     return this.#grantsTo({ kind: 'Gateway', namespace: gatewayNamespace }, namespace).length > 0;
   }

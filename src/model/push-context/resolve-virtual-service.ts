@@ -80,7 +80,7 @@ class Names {
   }
 }
 
-/** The resolved short names of an object as a text; empty if it has none. */
+/** Empty if the object has no short names. */
 export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
   const { spec, namespace } = config;
   const short = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);

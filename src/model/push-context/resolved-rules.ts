@@ -1,17 +1,16 @@
-/** Effective rules, merged from several objects, with their origins. */
 import type { Config, ConfigKey, Origin } from '../config/config.ts';
 import type { DestinationRule } from '../kinds/destinations/destination-rule.ts';
 import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 
 /**
- * A virtual service as generators read it: hosts are fully qualified, gateways (of the object and in matches) are `mesh` or
- * `namespace/name` and always set, delegates are merged in.
+ * A virtual service for generators: hosts are fully qualified, gateways (of the object and in matches) are `mesh` or `namespace/name` and
+ * always set, delegates are merged in.
  */
 export interface ResolvedVirtualService {
   readonly config: Config<VirtualService>;
   /** Namespaces that it is exported to; empty: all. */
   readonly exportTo: ReadonlySet<string>;
-  /** The object, and the delegates that were merged into it. */
+  /** The object and its merged delegates. */
   readonly origins: readonly ConfigKey[];
   /**
    * Origins of each `http` route by index: in the delegate, then in the object. Absent without delegates, when indexes are those of the

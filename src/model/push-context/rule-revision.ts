@@ -37,7 +37,7 @@ export class RuleRevision {
     return new RuleRevision(this.lineage, number, [...this.steps.slice(1 - maxSteps), step]);
   }
 
-  /** Hosts whose rules differ from an earlier revision; `undefined` if any may. */
+  /** `undefined` if rules of any host may differ. */
   changedSince(earlier: RuleRevision): ReadonlySet<string> | undefined {
     if (earlier === this) return new Set();
     const isKnown = earlier.lineage === this.lineage && earlier.number <= this.number;

@@ -18,7 +18,7 @@ interface Variant {
   readonly exportTo?: readonly string[];
   /** Imports of each namespace's Sidecar object. */
   readonly imports?: readonly string[];
-  /** A service with the host of service 5 in another namespace. */
+  /** Another namespace has a service with the host of service 5. */
   readonly twice?: boolean;
 }
 
@@ -81,7 +81,7 @@ class CountedMesh {
     return givenObject('DestinationRule', `ns-${index % this.namespaces}`, `d${index}`, { host, trafficPolicy });
   }
 
-  /** Number of accesses to determine all namespaces that a change affects, and to build the following scopes. */
+  /** Number of accesses to determine all namespaces that a change affects, and to build the next scopes. */
   accessesOf(change: Config): number {
     const previous = this.context;
     this.#set([change]);
@@ -161,21 +161,21 @@ function keyOf(change: Config) {
 const [few, many] = [10, 60];
 
 const variants: readonly (readonly [string, Variant])[] = [
-  ['everything is public', {}],
+  ['all services and rules are public', {}],
   ['one service and one rule are private', { exportTo: ['.'] }],
-  ['one service and one rule are for two namespaces', { exportTo: ['ns-1', 'ns-2'] }],
-  ['a host is of two namespaces', { twice: true }],
+  ['one service and one rule are visible to two namespaces', { exportTo: ['ns-1', 'ns-2'] }],
+  ['two define the same host', { twice: true }],
   ['each has a Sidecar object', { imports: ['./*', 'istio-system/*'] }],
-  ['each imports a host from anywhere', { imports: ['./*', '*/svc-3.ns-3.svc.cluster.local'] }],
+  ['each imports a host from any namespace', { imports: ['./*', '*/svc-3.ns-3.svc.cluster.local'] }],
 ];
 
-describe.each(variants)('many namespaces, of which %s', (_name, variant) => {
+describe.each(variants)('in a mesh with many namespaces, of which %s,', (_name, variant) => {
   it.each([
     ['virtual service', (mesh: CountedMesh) => mesh.route(7, 2)],
     ['private virtual service', (mesh: CountedMesh) => mesh.route(3, 2)],
     ['destination rule', (mesh: CountedMesh) => mesh.rule(7, 2)],
     ['destination rule for a wildcard', (mesh: CountedMesh) => mesh.rule(7, 2, `*.ns-7.svc.cluster.local`)],
-  ])('have a constant cost for each for a changed %s, regardless of the number of services', (_kind, change) => {
+  ])('a changed %s costs each namespace the same, regardless of the number of services', (_kind, change) => {
     const [small, large] = [new CountedMesh(few, variant), new CountedMesh(many, variant)];
     for (const mesh of [small, large]) mesh.accessesOf(mesh.route(11, 5));
     const [ofSmall, ofLarge] = [small.accessesOf(change(small)), large.accessesOf(change(large))];
@@ -184,7 +184,7 @@ describe.each(variants)('many namespaces, of which %s', (_name, variant) => {
   });
 });
 
-describe('the scopes of namespaces', () => {
+describe('the sidecar scopes of namespaces', () => {
   it('share their services, even if other namespaces have private ones', () => {
     const mesh = new CountedMesh(many, { exportTo: ['.'] });
     expect(mesh.scopeOf(1).services).toBe(mesh.scopeOf(2).services);

@@ -38,8 +38,8 @@ export interface EgressListenerScope {
   readonly port?: SidecarPort;
   readonly bind?: string;
   readonly captureMode: CaptureMode;
-  /** Visible through this listener, oldest first. With a port (except HTTP_PROXY), only services that have it, reduced to it. */
+  /** Oldest first. With a port (except HTTP_PROXY), only services that have it, reduced to it. */
   readonly services: readonly Service[];
-  /** Visible through this listener and bound to `mesh`, in precedence order for the namespace. */
+  /** Virtual services bound to `mesh`, in precedence order for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];
 }

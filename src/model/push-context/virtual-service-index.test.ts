@@ -34,7 +34,7 @@ function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[]
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
   atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
 
-describe('an index derived from the previous one', () => {
+describe('a virtual service index derived from the previous one', () => {
   it('merges a delegate that is added, changed and removed into its root, and changes nothing else', () => {
     const without = indexOf([root, plain]);
     const kept = without.for('mesh', 'a').find(({ config }) => config.name === 'plain');

@@ -20,12 +20,11 @@ import { byPrecedenceFor } from './virtual-service-order.ts';
 
 type Source = Config<VirtualService>;
 
-/** The effective form of one object. */
 interface Exported {
   /** The object with resolved names, without its delegates. */
   readonly config: Source;
   readonly exportTo: ReadonlySet<string>;
-  /** The effective virtual service; absent for a delegate, which has no hosts. */
+  /** Absent for a delegate, which has no hosts. */
   readonly virtualService?: ResolvedVirtualService;
 }
 
@@ -59,9 +58,9 @@ export class VirtualServiceIndex {
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
-  /** Resolved short names of each object whose resolution depends on services. */
+  /** Only for objects whose resolution depends on services. */
   private readonly shortNames: ReadonlyMap<Source, string>;
-  /** Objects of the previous index whose short names now resolve to other hosts. */
+  /** Objects of the previous index whose short names resolve to other hosts. */
   readonly renamed: readonly ConfigKey[];
 
   private constructor(parts: Parts) {
@@ -115,7 +114,7 @@ export class VirtualServiceIndex {
       delegates.set(idOf(one.config), one);
       changedDelegates.add(idOf(one.config));
     }
-    // Unchanged roots with a changed delegate are merged again.
+    // Merges unchanged roots with a changed delegate again.
     const again = [...roots].filter((source) => {
       return bySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
@@ -150,7 +149,7 @@ export class VirtualServiceIndex {
     return visible;
   }
 
-  /** Those of {@link for} that overlap the imports; others are not visited. */
+  /** Virtual services of {@link for} that overlap the imports; others are not visited. */
   imported(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
@@ -322,7 +321,7 @@ function withDelegates(
     }
     const { name, namespace = config.namespace } = root.delegate;
     const key = { kind: 'VirtualService', namespace, name };
-    // A missing delegate is an origin as well: creating it changes this object.
+    // A missing delegate is also an origin: creating it changes this object.
     origins.push(key);
     const delegate = delegates.get(`${namespace}/${name}`);
     if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) continue;

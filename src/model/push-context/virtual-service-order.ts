@@ -1,11 +1,10 @@
-/** Precedence among virtual services for one host. */
 import { byAge } from '../config/config.ts';
 import { isPublic } from '../services/visibility.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 /**
- * For clients of a namespace: non-public ones of their own namespace, then those exported to it by name, then public ones, each oldest
- * first. So a namespace can override its own routing.
+ * Precedence among virtual services of a host for clients of a namespace: non-public ones of their own namespace, then those exported to it
+ * by name, then public ones, each oldest first. So a namespace can override its own routing.
  */
 export function byPrecedenceFor(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
   return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || byAge(a.config, b.config);

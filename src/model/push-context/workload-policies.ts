@@ -15,8 +15,8 @@ import type { PolicyIndex, PolicySubject, TargetableObject } from './policy-inde
 import type { SidecarIndex } from './sidecar-index.ts';
 
 /**
- * Policies of a workload, each list in the order of its rules. Equal results are one object in all contexts: compare by identity, use `id`
- * in keys.
+ * Policies of a workload, each list in the order of its rules. Equal results are one object in all contexts: compare by identity, use `id` in
+ * keys.
  */
 export interface WorkloadPolicies {
   /** Short and stable while the same objects apply, for cache keys. Empty if no policy applies. */
@@ -64,7 +64,7 @@ export class WorkloadPolicyIndex {
 
   /**
    * @param gatewaysOf the Gateway objects that select a router
-   * @param sidecars valid ones only
+   * @param sidecars only valid ones
    */
   constructor(
     indexes: PolicyIndexes,
@@ -93,7 +93,7 @@ export class WorkloadPolicyIndex {
     return result;
   }
 
-  /** Keeps only those stand-ins for rejected Sidecars that apply to the workload: its own Sidecar replaces a wider one. */
+  /** Keeps only stand-ins for rejected Sidecars that apply to the workload: its own Sidecar replaces a wider one. */
   private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
@@ -141,9 +141,7 @@ function gatewayReferences(
 
 type Lists = Omit<WorkloadPolicies, 'id'>;
 
-/**
- * Whether the rejected Sidecar may have applied to a workload: never to a router, nor if a narrower valid one applies (SidecarIndex.for).
- */
+/** Whether the rejected Sidecar may have applied to a workload: never to a router, nor if a narrower valid one applies (SidecarIndex.for). */
 function mayHaveApplied(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
   { type, configNamespace }: WorkloadSubject,
@@ -166,7 +164,7 @@ function isOfSidecar({ standsFor }: Config): boolean {
   return standsFor?.kind === 'Sidecar';
 }
 
-/** Results in use, by their objects. */
+/** Live results, by their objects. */
 const known = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 

@@ -1,4 +1,3 @@
-/** Selection and precedence of ProxyConfig objects for a workload. */
 import { expect, test } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
 import { type ProxyConfigWorkload, proxyConfigFor } from './workload-proxy-config.ts';
@@ -37,14 +36,14 @@ function merged(workload: ProxyConfigWorkload) {
   return { concurrency, ...proxyMetadata, image, statusPort, objects: objects.map(({ name }) => name) };
 }
 
-test('the object of the root namespace is merged over the mesh default', () => {
+test('the ProxyConfig of the root namespace is merged over the mesh default', () => {
   expect(merged({ namespace: 'default', labels: {} })).toEqual({
     ...{ concurrency: 4, A: 'root', B: 'root', C: 'root', D: 'default' },
     ...{ image: { imageType: 'debug' }, statusPort: 15022, objects: ['mesh'] },
   });
 });
 
-test('the oldest object of the namespace is merged over it, and the oldest one that selects the workload over both', () => {
+test('the oldest ProxyConfig of the namespace overrides the root one, and the oldest one that selects the workload overrides both', () => {
   expect(merged({ namespace: 'shop', labels: { app: 'blog' } })).toMatchObject({
     ...{ concurrency: 4, A: 'root', B: 'namespace', C: 'namespace', objects: ['mesh', 'namespace'] },
   });
@@ -53,7 +52,7 @@ test('the oldest object of the namespace is merged over it, and the oldest one t
   });
 });
 
-test('an object with a selector applies to workloads of its own namespace only, also in the root namespace', () => {
+test('a ProxyConfig with a selector applies only to workloads of its own namespace, also in the root namespace', () => {
   expect(merged({ namespace: 'default', labels: { app: 'cart' } }).objects).toEqual(['mesh']);
   expect(merged({ namespace: 'default', labels: { app: 'gateway' } }).concurrency).toBe(4);
   expect(merged({ namespace: 'istio-system', labels: { app: 'gateway' } })).toMatchObject({
@@ -61,7 +60,7 @@ test('an object with a selector applies to workloads of its own namespace only, 
   });
 });
 
-test('the annotation takes precedence over objects without a selector, not over one that selects the workload', () => {
+test('the annotation has precedence over a ProxyConfig without a selector, not over one that selects the workload', () => {
   const annotation = { concurrency: 9, statusPort: 15030, proxyMetadata: { B: 'annotation', C: 'annotation' } };
   expect(merged({ namespace: 'shop', labels: {}, annotation })).toMatchObject({
     ...{ concurrency: 9, A: 'root', B: 'annotation', C: 'annotation', statusPort: 15030 },

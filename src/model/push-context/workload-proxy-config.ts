@@ -21,7 +21,6 @@ export interface WorkloadProxyConfig {
  * Precedence, lowest first: mesh default, the root namespace's object without a selector, that of the workload's namespace, the annotation
  * (as in Istio), the object of its namespace that selects it. On each level the oldest object applies. Variables and fields of messages are
  * merged; other fields are replaced.
- *
  * @param objects oldest first, as in a ConfigSet
  */
 export function proxyConfigFor(

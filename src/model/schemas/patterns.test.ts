@@ -1,4 +1,4 @@
-/** Schema patterns accept every text that the decoders' checks accept, tested with random texts of typical characters. */
+/** Tests schema patterns with random texts of typical characters. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { expect, it } from 'vitest';
@@ -129,7 +129,7 @@ it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts:
     hostParts,
     5,
   ],
-  ['a range', (text) => isIpAddress(text) || isCidr(text), patterns.subnetPattern, ipParts, 5],
+  ['a CIDR range', (text) => isIpAddress(text) || isCidr(text), patterns.subnetPattern, ipParts, 5],
   [
     'a target of exportTo',
     (text) => exportTargetViolation(text) === undefined,
@@ -139,12 +139,12 @@ it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts:
   ],
   ['a port', (text) => rules.portViolation(text) === undefined, patterns.portPattern, ipParts, 20],
   ['a header', (text) => plainHeaderNameViolation(text) === undefined, patterns.headerNamePattern, hostParts, 20],
-  ['a text with one *', unspaced(rules.wildcardViolation), rules.wildcardPattern, textParts, 20],
+  ['a text with a wildcard', unspaced(rules.wildcardViolation), rules.wildcardPattern, textParts, 20],
   ['a path', unspaced(rules.pathViolation), rules.withoutSpacePattern, textParts, 20],
   ['a duration', decodes(durationMs), durationPattern, timeParts, 20],
-  ['a duration from zero', decodes(durationOrZero), [durationPattern, notBelowZero], timeParts, 20],
-  ['a duration above zero', decodes(durationAtLeast(1)), [durationPattern, notBelowZero, aboveZero], timeParts, 20],
-])('%s', (_, takes, pattern, parts, minRejected) => {
+  ['a non-negative duration', decodes(durationOrZero), [durationPattern, notBelowZero], timeParts, 20],
+  ['a positive duration', decodes(durationAtLeast(1)), [durationPattern, notBelowZero, aboveZero], timeParts, 20],
+])('the schema pattern of %s accepts every text that its decoder accepts', (_, takes, pattern, parts, minRejected) => {
   const all = [pattern].flat().map((one) => new RegExp(one));
   const draw = new Draw(1);
   const texts = Array.from({ length: sized({ short: 4_000, full: 200_000 }) }, () =>

@@ -1,4 +1,4 @@
-/** Generated definitions. Validation by a real API server: test/cluster/definitions.test.ts. */
+/** Validation by a real API server: test/cluster/definitions.test.ts. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { mistakenObjects } from '../../../test/fixtures/mistaken-objects.ts';
@@ -38,7 +38,7 @@ function asStored(schema: StructuralSchema, value: unknown): unknown {
   return Object.fromEntries(kept.map(([name, field]) => [name, asStored(childOf(name), field)]));
 }
 
-describe('definitions', () => {
+describe('generated CustomResourceDefinitions', () => {
   it("exist for every kind of Istio's API, in each of its versions, one of which is stored", () => {
     const served = definitions.map(({ metadata, spec: { versions } }) => [
       metadata.name,
@@ -86,7 +86,7 @@ describe('definitions', () => {
   });
 });
 
-describe('schemas', () => {
+describe('generated schemas', () => {
   it('accept every object of the examples and golden cases that decoders accept', () => {
     const objects = objectsOfFiles().filter(isTaken);
     expect(objects.length).toBeGreaterThan(100);

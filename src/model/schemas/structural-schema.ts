@@ -77,7 +77,7 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
   };
 }
 
-/** Two validations of one schema are combined with allOf: both apply. */
+/** Combines two validations with allOf. */
 function narrowed(
   schema: StructuralSchema,
   { rules, allOf = [], required, ...by }: SchemaValidation,

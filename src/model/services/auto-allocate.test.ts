@@ -4,7 +4,7 @@ import { AddressAllocation, allocateAddresses } from './auto-allocate.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `shop/h-${index}.b`);
 
-describe('allocated addresses', () => {
+describe('allocated virtual IPs', () => {
   it('are unique and within their ranges', () => {
     const all = [...allocateAddresses(names(5_000)).values()];
     expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(5_000);
@@ -41,7 +41,7 @@ describe('a ServiceEntry', () => {
   const allocated = (yaml: string): unknown =>
     givenMesh(yaml).registry.services.map((one) => one.autoAllocated !== undefined);
 
-  it('gets an address if it has none and is resolved', () => {
+  it('gets a virtual IP if it has no address and is resolved', () => {
     expect(allocated(entry('hosts: [a.b], resolution: DNS'))).toEqual([true]);
     expect(allocated(entry('hosts: [a.b], resolution: STATIC, addresses: [1.1.1.1]'))).toEqual([false]);
     expect(allocated(entry('hosts: [a.b], resolution: NONE'))).toEqual([false]);
@@ -70,7 +70,7 @@ describe('a ServiceEntry', () => {
   });
 });
 
-describe('addresses of a changing set of names', () => {
+describe('virtual IPs of a changing set of names', () => {
   it('equal those of an allocation of all names, after any number of changes', () => {
     // About a thousand of these names collide.
     const present = names(12_000);

@@ -12,7 +12,7 @@ export interface AllocatedAddresses {
   readonly ipv6: string;
 }
 
-/** Slots of the range. The one before each 255th address is unused, because its address would end in `.0`. */
+/** Without the slot before each 255th address, because its address would end in `.0`. */
 const slots = 256 * 254;
 /** Modulus of the probing step after a collision. */
 const otherSlots = slots - 1;
@@ -23,7 +23,6 @@ const maxTries = 1_000;
 /**
  * An address for each name, the same in all replicas. On a collision the later name probes further, by a step derived from its hash. A
  * repeated name takes as many slots and has the address of the lowest. Names without a free slot get none.
- *
  * @param names in order of precedence (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
@@ -34,7 +33,6 @@ export function allocateAddresses(names: readonly string[]): ReadonlyMap<string,
 
 export class AddressAllocation {
   #addresses = new Map<string, Allocated>();
-  /** 1 for each occupied slot. */
   #taken = new Uint8Array(slots);
   /** 1 for each occupied slot that another name hashes to. */
   #contested = new Uint8Array(slots);
@@ -56,8 +54,7 @@ export class AddressAllocation {
   }
 
   /**
-   * Adds and removes names, provided that all others keep their addresses regardless of the order.
-   *
+   * Adds and removes names, if all others keep their addresses regardless of the order.
    * @param removed names in both sets keep their addresses
    * @returns false, without any change, if the result depends on the order
    */
@@ -88,11 +85,6 @@ export class AddressAllocation {
     return true;
   }
 
-  /**
-   * Allocates addresses for all names, in steps.
-   *
-   * @param names as for {@link allocateAddresses}
-   */
   *allocating(names: readonly string[]): Steps<void> {
     const taken = new Uint8Array(slots);
     const contested = new Uint8Array(slots);

@@ -21,23 +21,23 @@ function given(endpoints: readonly Endpoint[], options = {}): EndpointShards {
 const listed = (shards: EndpointShards): string[] =>
   (shards.index.get('web.b')?.get('shop') ?? []).map(({ address }) => address);
 
-describe('endpoint shards', () => {
-  it('require a full push for a new service', () => {
+describe('an update of endpoint shards', () => {
+  it('requires a full push for a new service', () => {
     expect(new EndpointShards().update(a, web, [endpoint('1.1.1.1')])).toBe<PushType>('full');
   });
 
-  it('keep the key of a service with an empty list, and require an incremental push', () => {
+  it('keeps the key of a service with an empty list, and requires an incremental push', () => {
     const shards = given([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [])).toBe<PushType>('incremental');
     expect(shards.of(web)?.shards.size).toBe(0);
     expect(shards.index.get('web.b')?.get('shop')).toEqual([]);
   });
 
-  it('require no push if an empty list stays empty', () => {
+  it('requires no push if an empty list stays empty', () => {
     expect(given([]).update(a, web, [])).toBe<PushType>('none');
   });
 
-  it('require a full push if the set of service accounts changes', () => {
+  it('requires a full push if the set of service accounts changes', () => {
     const shards = given([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [endpoint('1.1.1.1', { serviceAccount: 'y' })])).toBe<PushType>('full');
     expect(shards.update(b, web, [endpoint('2.2.2.2', { serviceAccount: 'y' })])).toBe<PushType>('incremental');
@@ -47,13 +47,13 @@ describe('endpoint shards', () => {
   const secured = endpoint('1.1.1.1', { tlsMode: 'istio', serviceAccount: '' });
   const plain = endpoint('1.1.1.2', { serviceAccount: '' });
   it.each<[string, Endpoint[], Endpoint[]]>([
-    ['all come to take mutual TLS', [secured, plain], [secured]],
-    ['one comes that does not take it', [secured], [secured, plain]],
-  ])('require a full push if %s, with any identities', (_, previous, after) => {
+    ['all endpoints accept mutual TLS again', [secured, plain], [secured]],
+    ['a new endpoint does not accept mutual TLS', [secured], [secured, plain]],
+  ])('requires a full push if %s, with any identities', (_, previous, after) => {
     expect(given(previous).update(a, web, after)).toBe<PushType>('full');
   });
 
-  it('require a full push if endpoints after an empty list use another TLS mode', () => {
+  it('requires a full push if endpoints after an empty list use another TLS mode', () => {
     const shards = given([secured]);
     shards.update(a, web, []);
     expect(shards.update(a, web, [plain])).toBe<PushType>('full');
@@ -61,39 +61,39 @@ describe('endpoint shards', () => {
     expect(shards.update(a, web, [plain])).toBe<PushType>('incremental');
   });
 
-  it('require a full push if the remaining endpoints of a registry use another TLS mode', () => {
+  it('requires a full push if the remaining endpoints of a registry use another TLS mode', () => {
     const shards = given([plain]);
     shards.update(b, web, [secured]);
     expect(shards.update(a, web, [])).toBe<PushType>('full');
   });
 
-  it('require no push if nothing differs, in any order', () => {
+  it('requires no push if nothing differs, in any order', () => {
     const shards = given([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
     expect(shards.update(a, web, [endpoint('1.1.1.2'), endpoint('1.1.1.1')])).toBe<PushType>('none');
   });
 
-  it('require no push for a new unhealthy endpoint, unless those are sent', () => {
+  it('requires no push for a new unhealthy endpoint, unless those are sent', () => {
     const next = [endpoint('1.1.1.1'), endpoint('1.1.1.2', { health: 'unhealthy' })];
     expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('none');
     expect(given([endpoint('1.1.1.1')], { sendUnhealthy: true }).update(a, web, next)).toBe<PushType>('incremental');
   });
 
   it.each<[string, Endpoint[]]>([
-    ['comes', [endpoint('1.1.1.1'), endpoint('1.1.1.2')]],
-    ['goes', [endpoint('1.1.1.3')]],
-    ['turns unhealthy', [endpoint('1.1.1.1', { health: 'unhealthy' })]],
+    ['is added', [endpoint('1.1.1.1'), endpoint('1.1.1.2')]],
+    ['is removed', [endpoint('1.1.1.3')]],
+    ['becomes unhealthy', [endpoint('1.1.1.1', { health: 'unhealthy' })]],
     ['has another weight', [endpoint('1.1.1.1', { weight: 5 })]],
     ['has other labels', [endpoint('1.1.1.1', { labels: { v: '2' } })]],
-  ])('require an incremental push if an endpoint %s', (_, next) => {
+  ])('requires an incremental push if an endpoint %s', (_, next) => {
     expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('incremental');
   });
 
-  it('require an incremental push if one of two workloads at the same address is removed', () => {
+  it('requires an incremental push if one of two workloads at the same address is removed', () => {
     const both = [endpoint('1.1.1.1', { workloadName: 'a' }), endpoint('1.1.1.1', { workloadName: 'b' })];
     expect(given(both).update(a, web, both.slice(1))).toBe<PushType>('incremental');
   });
 
-  it('drop the shard of a removed service, and the service with its last shard', () => {
+  it('drops the shard of a removed service, and the service with its last shard', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.deleteService(a, web);
@@ -102,7 +102,7 @@ describe('endpoint shards', () => {
     expect([shards.of(web), shards.index.size, shards.count]).toEqual([undefined, 0, 0]);
   });
 
-  it('list endpoints by provider, then by cluster, regardless of arrival order', () => {
+  it('lists endpoints by provider, then by cluster, regardless of arrival order', () => {
     const shards = new EndpointShards();
     const external = { provider: 'External', cluster: 'z' };
     for (const [key, address] of [
@@ -116,7 +116,7 @@ describe('endpoint shards', () => {
     expect([...shards.of(web)!.shards.keys()]).toEqual(['External/z', 'Kubernetes/a', 'Kubernetes/b']);
   });
 
-  it('drop all endpoints of a removed registry', () => {
+  it('drops all endpoints of a removed registry', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
@@ -124,7 +124,7 @@ describe('endpoint shards', () => {
     expect([listed(shards), shards.index.has('c.d')]).toEqual([['2.2.2.2'], false]);
   });
 
-  it('keep selected services of a pruned registry', () => {
+  it('keeps selected services of a pruned registry', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
     expect(shards.pruneShard(a, ({ hostname }) => hostname === 'web.b')).toEqual([
@@ -133,7 +133,7 @@ describe('endpoint shards', () => {
     expect(listed(shards)).toEqual(['1.1.1.1']);
   });
 
-  it('count endpoints, and leave earlier snapshots unchanged', () => {
+  it('counts endpoints, and leaves earlier snapshots unchanged', () => {
     const shards = given([endpoint('1.1.1.1')]);
     const snapshot = shards.index;
     shards.update(a, web, [endpoint('1.1.1.1'), endpoint('1.1.1.2')]);

@@ -78,11 +78,7 @@ export class EndpointShards {
     }
   }
 
-  /**
-   * Replaces the endpoints of a service in one registry.
-   *
-   * @param endpoints equal endpoints keep the identity of the previous ones, to make comparison fast
-   */
+  /** @param endpoints equal endpoints keep the identity of the previous ones, to make comparison fast */
   update(key: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
     const entry = this.#entry(service);
     const previous = entry?.shards.get(shardText(key)) ?? [];
@@ -111,7 +107,7 @@ export class EndpointShards {
     else this.#drop(service, entry);
   }
 
-  /** Removes a registry. Returns the affected services. */
+  /** Returns the affected services. */
   removeShard(key: ShardKey): readonly ServiceName[] {
     return this.pruneShard(key, () => false);
   }
@@ -171,7 +167,6 @@ export class EndpointShards {
   }
 }
 
-/** `Kubernetes/cluster-1`. */
 function shardText({ provider, cluster }: ShardKey): string {
   return `${provider}/${cluster}`;
 }

@@ -1,10 +1,9 @@
-/** Indexes for label selectors, in both directions. */
 import { onceFor } from '../collections/once-for.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whether labels contain all entries of a selector. An empty selector matches everything. */
+/** An empty selector matches everything. */
 export function isSelected(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
@@ -52,7 +51,8 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 
   /**
-   * Upper bound of the number of selected items, independent of the number of items: the count of the selector's rarest label. Exact for at most one label.
+   * Upper bound of the number of selected items, independent of the number of items: the count of the selector's rarest label. Exact for at
+   * most one label.
    */
   maxSelectedBy(selector: Labels): number {
     return this.candidates(selector).size;
@@ -103,7 +103,7 @@ export class SelectingList<T> {
     this.#byLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
   }
 
-  /** Items that select these labels, in order; cached per label object. */
+  /** In order; cached per label object. */
   selecting(labels: Labels): readonly T[] {
     return this.#found(labels);
   }
@@ -118,7 +118,6 @@ export class SelectingList<T> {
 
 /** Selectors by namespace, indexed by their labels. Immutable: each change returns a new index. */
 export class SelectorIndex<T> {
-  /** Items by namespace and one label of their selector, which every selected workload has. */
   private readonly buckets: PersistentMap<readonly SelectingItem<T>[]>;
   /** Results by label object and namespace: a proxy keeps its label object across contexts. */
   private readonly found = onceFor((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
@@ -139,7 +138,7 @@ export class SelectorIndex<T> {
     return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
   }
 
-  /** Items of a namespace that select these labels, in no particular order; cached per label object. */
+  /** In no particular order; cached per label object. */
   selecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
     const known = this.found(labels);
     let selecting = known.get(namespace);

@@ -1,11 +1,11 @@
-/**
- * Limits the subsets of a service for which clusters are built: several DestinationRules and ports multiply the limits of single objects.
- */
 import type { DestinationRule, Subset } from '../kinds/destinations/destination-rule.ts';
 import { maxServiceClusters } from '../kinds/object-limits.ts';
 import type { Service } from './service.ts';
 
-/** The first subsets of the rule, up to {@link maxServiceClusters} clusters over all ports. */
+/**
+ * The first subsets of the rule, up to {@link maxServiceClusters} clusters over all ports: several DestinationRules and ports multiply the
+ * limits of single objects.
+ */
 export function limitedSubsets(
   { ports }: Pick<Service, 'ports'>,
   rule: Pick<DestinationRule, 'subsets'> | undefined,

@@ -1,4 +1,3 @@
-/** Merges services of several registries (spec/discovery.md §5.7). Pure. */
 import type { Service } from './service.ts';
 
 export interface RegistryServices {
@@ -7,8 +6,9 @@ export interface RegistryServices {
 }
 
 /**
- * Kubernetes services first, in registry order. The same host in several clusters becomes one service: the first cluster determines ports
- * and attributes, each cluster adds its virtual IPs. Other services are listed unchanged.
+ * Merges services of several registries (spec/discovery.md §5.7). Kubernetes services first, in registry order. The same host in several
+ * clusters becomes one service: the first cluster determines ports and attributes, each cluster adds its virtual IPs. Other services are
+ * listed unchanged.
  */
 export function mergeServices(registries: readonly RegistryServices[]): readonly Service[] {
   const merged = new Map<string, Service>();

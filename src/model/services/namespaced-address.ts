@@ -1,5 +1,5 @@
 /**
- * Key of an address within a namespace. Workloads are looked up by address in one namespace only, because tenants choose the addresses of
+ * Key of an address within a namespace. Workloads are looked up by address only within one namespace, because tenants choose the addresses of
  * their ServiceEntries, EndpointSlices and WorkloadEntries, and with access to `pods/status` those of their pods.
  */
 export function addressIn(namespace: string, address: string): string {

@@ -15,7 +15,7 @@ const ways = (networks: Readonly<Record<string, Network>>): string[] =>
     ({ network, cluster, address }) => `${network} ${cluster} ${address}`,
   );
 
-it('a service of one name in several clusters is a gateway of the network of each, and of no other', () => {
+it('a merged service is a gateway for the network of each of its clusters, and for no other', () => {
   expect(
     ways({
       n1: { endpoints: [{ fromRegistry: 'c1' }], gateways },

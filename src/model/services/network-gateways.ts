@@ -39,8 +39,8 @@ function externalAddresses(
 }
 
 /**
- * Gateways in the mesh's networks file; a registry's service contributes its external addresses, only those in the network's clusters if it
- * lists any: another network may have a gateway of the same name, which would misroute requests.
+ * Gateways in the mesh's networks file. A registry's service contributes its external addresses; if the network lists clusters, only those in
+ * its clusters: another network may have a gateway of the same name, which would misroute requests.
  */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,

@@ -14,7 +14,7 @@ const ports = (book: AddressBook, namespace: string): number[] =>
   book.at(namespace, ['10.0.0.1']).map(({ targetPort }) => targetPort);
 
 describe('AddressBook', () => {
-  it('returns services of the given namespace only, even if another one has the same host and address', () => {
+  it('returns only services of the given namespace, even if another one has the same host and address', () => {
     const book = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
     expect([ports(book, 'bank'), ports(book, 'mallory'), ports(book, ''), ports(book, 'b')]).toEqual([
       [80],
@@ -56,7 +56,7 @@ describe('AddressBook', () => {
         }
       });
     costOf(1_000);
-    // For the same number of services; with the square it would be 16 times as much.
+    // For the same number of services; a quadratic cost would be 16 times as high.
     expect(growthOf(costOf, 1_000, 16_000)).toBeLessThan(5);
   });
 

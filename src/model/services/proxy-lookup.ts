@@ -24,10 +24,10 @@ export type LookupSubject = Pick<
   'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
 >;
 
-/** Considers objects of the proxy's `configNamespace` only. Immutable. */
+/** Considers only objects of the proxy's `configNamespace`. Immutable. */
 export interface ProxyLookup {
   targetsOf(proxy: LookupSubject): readonly TargetRef[];
-  /** Labels and locality of the proxy's workload; `undefined` if its namespace has no such workload. */
+  /** `undefined` if the proxy's namespace has no such workload. */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
 }
 

@@ -32,9 +32,8 @@ export interface RegistryDelta {
 export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**
- * Endpoints of EDS clusters are pushed separately; DNS clusters contain their endpoints. A headless service has listeners for its pods' addresses,
- * unless all of its ports are HTTP: then only DNS responses change.
- *
+ * Endpoints of EDS clusters are pushed separately; DNS clusters contain their endpoints. A headless service has listeners for its pods'
+ * addresses, unless all of its ports are HTTP: then only DNS responses change.
  * @param services of the host and namespace in all registries, which share their endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {

@@ -58,7 +58,7 @@ describe('an endpoint', () => {
   });
 });
 
-test('a workload differs if anything but its name differs, because workloads are compared by name', () => {
+test('a workload differs if anything except its name differs, because workloads are compared by name', () => {
   const { port: _, servicePortName: __, ...template } = endpoint;
   const workload: Required<Workload> = {
     kind: 'Pod',

@@ -36,7 +36,7 @@ export function sameLabels(a: Labels, b: Labels): boolean {
 /** Replaces equal endpoints by the previous objects; returns the previous list if all are equal. */
 export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
   if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
-  // Usually every endpoint is at the same index; otherwise look it up by ID.
+  // Usually every endpoint is at the same index; otherwise it is looked up by ID.
   let places: Map<string, Endpoint> | undefined;
   const kept = list.map((endpoint, index) => {
     const there = previous[index];

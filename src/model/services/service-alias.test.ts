@@ -26,7 +26,7 @@ function behind(yaml: string, name: string): string | undefined {
   return aliasTarget(find(`${name}.${domain}`), find)?.hostname;
 }
 
-describe('an alias', () => {
+describe('an alias of a service', () => {
   it('resolves to the service of the name, also through other aliases', () => {
     const mesh = web + alias('one', `web.${domain}.`) + alias('two', `one.${domain}`);
     expect(behind(mesh, 'one')).toBe(`web.${domain}`);

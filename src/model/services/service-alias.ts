@@ -11,8 +11,7 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
 }
 
 /**
- * The final target of a service, itself unless it is an alias. `undefined` if the target is not a service of the mesh, or aliases are
- * cyclic.
+ * The final target of a service, itself unless it is an alias. `undefined` if the target is not a service of the mesh, or aliases are cyclic.
  */
 export function aliasTarget(service: Service | undefined, find: FindService): Service | undefined {
   const last = service && aliasChain(service, find).at(-1);

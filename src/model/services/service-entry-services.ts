@@ -104,7 +104,7 @@ function isResolvedByName(spec: ServiceEntry): boolean {
   return spec.resolution === 'DNS' || spec.resolution === 'DNS_ROUND_ROBIN';
 }
 
-/** Converts a WorkloadEntry. Labels of `metadata` and `spec` are merged; `metadata` takes precedence, as in Istio. */
+/** Labels of `metadata` and `spec` are merged; `metadata` takes precedence, as in Istio. */
 export function workloadOfEntry(config: Config<WorkloadEntry>, options: ServiceEntryOptions): Workload {
   const entry = { ...config.spec, labels: { ...config.spec.labels, ...config.labels } };
   return workloadOf(config, entry, { name: config.name, healthy: isHealthy(config) }, options);

@@ -1,4 +1,3 @@
-/** Incrementally updated lists equal rebuilt ones. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
@@ -30,7 +29,7 @@ const step = fc.record({
   asks: fc.subarray(namespaces),
 });
 
-it('lists equal those of a new index after any changes and queries', () => {
+it('lists of an updated ServiceIndex equal those of a new one after any changes and queries', () => {
   fc.assert(
     fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
       let services = start.toSorted(byServiceAge);

@@ -96,7 +96,7 @@ export class ServiceIndex {
     );
   }
 
-  /** Services of a namespace, oldest first, regardless of visibility. */
+  /** Oldest first, regardless of visibility. */
   definedIn(namespace: string): readonly Service[] {
     return this.byNamespace.get(namespace) ?? [];
   }
@@ -139,7 +139,7 @@ export class ServiceIndex {
 
 interface Choosing {
   all(view: string): readonly Service[];
-  /** The subset of `few` in the list; `undefined` if all of them are. */
+  /** The subset of `few` in the list; `undefined` if it contains all of them. */
   of(view: string, few: readonly Service[]): readonly Service[] | undefined;
 }
 
@@ -150,7 +150,7 @@ interface Edit {
   readonly now: readonly Service[];
 }
 
-/** Above this number, lists are rebuilt. */
+/** With more changes, lists are rebuilt. */
 const maxEdited = 64;
 
 /** `undefined` if there are too many changes to edit the previous lists. */
@@ -167,7 +167,7 @@ function editOf(
   return { previous: new Set(old), now: young };
 }
 
-/** Lists by view; reuses the previous index's list if it has the same services. */
+/** Reuses the previous index's list of a view if it has the same services. */
 class SharedLists {
   private readonly previous: ReadonlyMap<string, readonly Service[]>;
   private readonly edit: Edit | undefined;
@@ -267,8 +267,8 @@ function namesIn(services: readonly Service[]): ReadonlySet<string> {
 }
 
 /**
- * Whether a service takes a host name from an older one: the client's namespace has precedence, then Kubernetes (whose names others must
- * not squat on), then the older service.
+ * Whether a service takes a host name from an older one: the client's namespace has precedence, then Kubernetes (whose names others must not
+ * occupy), then the older service.
  */
 export function takesPrecedence(younger: Service, older: Service, clientNamespace: string): boolean {
   if (older.namespace === clientNamespace || younger.namespace === older.namespace) return false;

@@ -11,7 +11,7 @@ const workload = (name: string, spec: string, rest = ''): string =>
   `${header('WorkloadEntry', name)}spec: ${spec}\n${rest}`;
 
 describe('a service registry of ServiceEntries', () => {
-  it('builds a service for each host and address; single-address ranges are addresses', () => {
+  it('builds a service for each host and address, and treats single-address ranges as addresses', () => {
     const { registry } = givenMesh(
       serviceEntry(`
   hosts: [a.b, c.d]

@@ -17,7 +17,7 @@ import { ServiceEntryServices } from './services-of-entries.ts';
 
 export type { EndpointIndex } from './endpoint-shards.ts';
 
-/** A snapshot of the registries. Immutable. */
+/** An immutable snapshot of the registries. */
 export interface ServiceRegistry {
   /** Oldest first (§4.1). The same list if only endpoints changed. */
   readonly services: readonly Service[];

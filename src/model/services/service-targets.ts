@@ -5,7 +5,6 @@ import type { Service, ServiceTarget } from './service.ts';
 
 /**
  * Resolves references to services. Each service port once per transport, oldest service first.
- *
  * @param namespace of the workload: services of other namespaces are never targets
  * @param servicesOf the services of a host in a namespace
  */

@@ -10,7 +10,6 @@ export interface Port {
   readonly forwardedPort?: number;
 }
 
-/** How Envoy resolves the addresses of a service. */
 export type Resolution = 'ClientSideLB' | 'DNSLB' | 'DNSRoundRobinLB' | 'Passthrough' | 'Alias' | 'DynamicDNS';
 
 export interface Service {
@@ -35,7 +34,7 @@ export interface Service {
   readonly labels: Readonly<Record<string, string>>;
   /** `Kubernetes`, `External` (ServiceEntry), `Mock`, `Consul`. */
   readonly registry: string;
-  /** The object that this service was built from. Change notifications use {@link serviceKey} instead. */
+  /** The object from which this service was built. Change notifications use {@link serviceKey} instead. */
   readonly origin: ConfigKey;
   readonly attributes?: ServiceAttributes;
 }
@@ -44,7 +43,6 @@ export interface ServiceAttributes {
   readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
   /** Absent: no selector, or an empty one. */
   readonly selector?: Readonly<Record<string, string>>;
-  /** Target host of an ExternalName service. */
   readonly externalName?: string;
   /** External addresses by cluster: IPs or host names, not resolved. */
   readonly externalAddresses?: Readonly<Record<string, readonly string[]>>;
@@ -64,7 +62,7 @@ export interface Endpoint {
   readonly address: string;
   /** 0 for a Unix socket. */
   readonly port: number;
-  /** Name of the service port: endpoints are matched to ports by name (§8.3). */
+  /** Endpoints are matched to service ports by name (§8.3). */
   readonly servicePortName: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
@@ -89,7 +87,6 @@ export interface Endpoint {
 export interface ServiceTarget {
   readonly service: Service;
   readonly port: Port;
-  /** The application's port. */
   readonly targetPort: number;
 }
 

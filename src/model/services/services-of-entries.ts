@@ -128,7 +128,7 @@ export class ServiceEntryServices {
     return { services, workloads: ownEvents, selectors };
   }
 
-  /** Stores a selector. Returns whether it replaced another one. */
+  /** Returns whether the stored selector replaced another one. */
   #select(id: string, old: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
     const previousLabels = old?.spec.workloadSelector?.labels;
     if (old && previousLabels)
@@ -170,8 +170,8 @@ export class ServiceEntryServices {
   }
 
   /**
-   * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result. @param hasOtherAge
-   * an entry's age changed, so that precedence depends on the order of all
+   * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result.
+   * @param hasOtherAge an entry's age changed, so that precedence depends on the order of all
    */
   *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
     if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;
@@ -200,7 +200,10 @@ export class ServiceEntryServices {
     }
   }
 
-  /** Changes the addresses of these entries' names, unless that may change those of other entries. @returns whether it did */
+  /**
+   * Changes the addresses of these entries' names, unless that may change those of other entries.
+   * @returns whether it did
+   */
   #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
     const [removed, added] = [new Set<string>(), new Set<string>()];
     for (const [id, entry] of dirty) {
@@ -297,8 +300,8 @@ class ServiceEntryLookup implements ProxyLookup {
 }
 
 /**
- * Addresses that identify a workload. Loopback addresses are excluded for gateways: other processes of the host listen there, and a
- * gateway's ports come from its services.
+ * Addresses that identify a workload. Loopback addresses are excluded for gateways: other processes of the host listen there, and a gateway's
+ * ports come from its services.
  */
 function identifyingAddresses({ type, ipAddresses }: LookupSubject): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;

@@ -1,4 +1,3 @@
-/** Finds the services that a host or wildcard covers. */
 import { onceFor } from '../collections/once-for.ts';
 import { isHostWithin } from '../fields/hostname.ts';
 import type { Service } from './service.ts';
@@ -6,7 +5,7 @@ import type { Service } from './service.ts';
 /** The last host requested per list of services, which many scopes share. */
 const within = new WeakMap<readonly Service[], { readonly host: string; readonly services: readonly Service[] }>();
 
-/** Cached for repeated calls with the same list and host. */
+/** The services that a host or wildcard covers. Cached for repeated calls with the same list and host. */
 export function servicesWithin(services: readonly Service[], host: string): readonly Service[] {
   let known = within.get(services);
   if (known?.host !== host) {

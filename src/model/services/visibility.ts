@@ -2,7 +2,6 @@
 
 /**
  * Whether an object is visible to a namespace.
- *
  * @param exportTo empty means all namespaces
  * @param ownNamespace namespace of the object
  */

@@ -29,7 +29,6 @@ export function workloadId({ kind, namespace, name }: Pick<Workload, 'kind' | 'n
   return `${kind}/${namespace}/${name}`;
 }
 
-/** Oldest first. */
 export function byWorkloadAge(a: Workload, b: Workload): number {
   return a.creationTime - b.creationTime || compareText(a.name, b.name) || compareText(a.kind, b.kind);
 }
@@ -47,7 +46,7 @@ export function sameWorkload(a: Workload | undefined, b: Workload | undefined): 
   );
 }
 
-/** The named port of a workload. Names are untrusted, so `constructor` must not be found. */
+/** Names are untrusted, so `constructor` must not be found. */
 export function portNamed({ ports }: Pick<Workload, 'ports'>, name: string): number | undefined {
   return Object.hasOwn(ports, name) ? ports[name] : undefined;
 }

@@ -3,7 +3,6 @@
  * peer's certificate; Envoy removes it before the application.
  */
 
-/** Label values that describe a workload. */
 export interface WorkloadLabelValues {
   readonly workload: string;
   readonly namespace: string;
@@ -58,7 +57,7 @@ export function accountOf(spiffeId: string): { readonly namespace: string; reado
   return namespace === undefined || account === undefined ? undefined : { namespace, account };
 }
 
-/** Keeps the characters of Kubernetes names and labels only, so that fields need no escaping. */
+/** Keeps only the characters of Kubernetes names and labels, so that fields need no escaping. */
 function plainText(text: string): string {
   return text.slice(0, 128).replace(/[^\w.:/@-]/g, '_');
 }

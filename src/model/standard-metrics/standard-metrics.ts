@@ -14,11 +14,10 @@ export type StandardMetricId =
   | 'TCP_RECEIVED_BYTES';
 
 export interface StandardMetric {
-  /** Prometheus name. */
   readonly name: string;
   readonly type: 'counter' | 'histogram';
   readonly protocol: 'http' | 'tcp';
-  /** One sentence: what is counted, and in which unit. */
+  /** One sentence with the counted thing and its unit. */
   readonly meaning: string;
 }
 
@@ -102,7 +101,6 @@ export const connectionLabels = [
   'connection_security_policy',
 ] as const;
 
-/** Labels of request metrics only. */
 export const requestLabels = ['response_code', 'grpc_response_status'] as const;
 
 export type StandardLabel = (typeof connectionLabels)[number] | (typeof requestLabels)[number];

@@ -1,5 +1,5 @@
 /**
- * What the agent counts from one access log stream. The control plane encodes the rules in the log name, which Envoy sends first on each
+ * Rules for counting one access log stream in the agent. The control plane encodes them in the log name, which Envoy sends first on each
  * stream, so that rules change together with the listener.
  */
 import { isObject } from '../../runtime/json-object.ts';
@@ -25,7 +25,7 @@ export interface StreamRules {
 /** Cluster of the agent's access log service in Envoy's bootstrap. */
 export const accessLogCluster = 'agent-access-logs';
 const prefix = 'istio-metrics/';
-/** Longer names are ignored; bounds what the agent parses. */
+/** Longer names are ignored; bounds the agent's parsing. */
 export const maxLogNameLength = 32_768;
 /** Expressions per log; each costs Envoy an evaluation per request. */
 export const maxExpressions = 64;
@@ -75,7 +75,6 @@ export function expressionTag(tag: number): string {
   return `t${tag}`;
 }
 
-/** Custom tags of each entry. */
 export const entryTags = {
   /** `istio.workload` of the endpoint: `workload;namespace;canonical service;canonical revision;cluster`. */
   workload: 'w',

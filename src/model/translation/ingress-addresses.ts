@@ -1,4 +1,3 @@
-/** External addresses of Ingresses of this control plane's class (spec/discovery.md §12, Ingress syncer). Pure. */
 import { compareText } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import { isIpAddress } from '../fields/names.ts';
@@ -10,8 +9,8 @@ export type AddressSources = Pick<ConfigSet, 'Service' | 'Pod' | 'Node'>;
 export type AddressSettings = Pick<MeshConfig, 'ingressService' | 'ingressSelector'>;
 
 /**
- * Addresses of the Service in the mesh's settings, or else of the nodes that run the gateway's workloads.
- *
+ * External addresses of Ingresses (spec/discovery.md §12, Ingress syncer): those of the Service in the mesh's settings, or else of the nodes
+ * that run the gateway's workloads.
  * @param namespace of the control plane, in which these are looked up
  * @returns in Istio's order: IPs, then host names
  */

@@ -23,8 +23,7 @@ interface WrittenRoute extends PathRoute {
 }
 
 /**
- * Routes of all rules, merged by host: longest path first, exact before prefix. Paths with an unknown port and default backends are left
- * out.
+ * Routes of all rules, merged by host: longest path first, exact before prefix. Paths with an unknown port and default backends are omitted.
  */
 export function* findingRoutes(
   ingresses: readonly Config<Ingress>[],

@@ -66,27 +66,27 @@ spec: {controller: example.com/other}
   const named = (name: string): string => `{ingressClassName: ${name}, ${oneRule.slice(1)}`;
 
   it.each([
-    ['an annotation of ours', strict, ingress('i', oneRule), true],
-    ['an annotation of ours', lenient, ingress('i', oneRule), true],
+    ['an annotation with this class', strict, ingress('i', oneRule), true],
+    ['an annotation with this class', lenient, ingress('i', oneRule), true],
     [
-      "an annotation of somebody else's",
+      'an annotation with another class',
       lenient,
       ingress('i', oneRule, 'annotations: {kubernetes.io/ingress.class: x}'),
       false,
     ],
-    ['an IngressClass of ours', strict, ingress('i', named('ours'), 'labels: {}'), true],
-    ["an IngressClass of somebody else's", lenient, ingress('i', named('theirs'), 'labels: {}'), false],
+    ['an IngressClass of this control plane', strict, ingress('i', named('ours'), 'labels: {}'), true],
+    ['an IngressClass of another controller', lenient, ingress('i', named('theirs'), 'labels: {}'), false],
     ['an IngressClass that does not exist', lenient, ingress('i', named('missing'), 'labels: {}'), false],
-    ['no class, strictly', strict, ingress('i', oneRule, 'labels: {}'), false],
-    ['no class, by default', lenient, ingress('i', oneRule, 'labels: {}'), true],
+    ['no class in the mode STRICT', strict, ingress('i', oneRule, 'labels: {}'), false],
+    ['no class in the mode DEFAULT', lenient, ingress('i', oneRule, 'labels: {}'), true],
     [
-      'an annotation of ours, switched off',
+      'an annotation with this class in the mode OFF',
       { ...strict, ingressControllerMode: 'OFF' } as const,
       ingress('i', oneRule),
       false,
     ],
-    ['a class of another name', { ...strict, ingressClass: 'edge' }, ingress('i', oneRule), false],
-  ])('decides: %s', (_, settings, document, isTaken) => {
+    ['a class with another configured name', { ...strict, ingressClass: 'edge' }, ingress('i', oneRule), false],
+  ])('decides whether it is translated: %s', (_, settings, document, isTaken) => {
     expect(translated([document, classes], settings).length > 0).toBe(isTaken);
   });
 });
@@ -163,7 +163,7 @@ describe('the VirtualServices of Ingresses', () => {
         route: [{ destination: { host: 'web.shop.svc.cluster.local', port: { number: 80 } }, weight: 100 }],
       },
     ]);
-    // Except for prefixes of whole segments, which users cannot write.
+    // Except for prefixes of complete segments, which users cannot write.
     const written = (spec: unknown): unknown =>
       JSON.parse(JSON.stringify(spec, (key, value: unknown) => (key === 'bySegments' ? undefined : value)));
     for (const { kind, spec } of generated) {
@@ -204,7 +204,7 @@ describe('the VirtualServices of Ingresses', () => {
     ]);
   });
 
-  it('resolve a named port in the Service, and leave out a path with a missing port', () => {
+  it('resolve a named port in the Service, and omit a path with a missing port', () => {
     const service =
       'apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{name: http, port: 8080}]}\n';
     const path = (port: string, at: string): string => `{path: ${at}, pathType: Exact, ${backend(port)}}`;
@@ -213,7 +213,7 @@ describe('the VirtualServices of Ingresses', () => {
     expect(virtualService?.spec.http?.map(({ route }) => route?.[0]?.destination.port)).toEqual([{ number: 8080 }]);
   });
 
-  it('are not generated for a default backend alone', () => {
+  it('are not generated for a default backend without rules', () => {
     const generated = translated([
       ingress('one', `{defaultBackend: ${backend('number: 80').slice('backend: '.length)}}`),
     ]);
@@ -221,7 +221,7 @@ describe('the VirtualServices of Ingresses', () => {
   });
 });
 
-describe('a repeated translation', () => {
+describe('a repeated translation of Ingresses', () => {
   it('keeps the identity of unchanged objects', () => {
     const documents = [ingress('one', oneRule), ingress('two', oneRule.replace('a.test', 'b.test'))];
     const options = { domain: 'cluster.local' };

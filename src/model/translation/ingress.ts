@@ -1,4 +1,3 @@
-/** Translates Kubernetes' Ingresses to Gateways and VirtualServices (spec/discovery.md §4.4). Pure. */
 import { hash } from 'node:crypto';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, type Origin } from '../config/config.ts';
@@ -39,8 +38,7 @@ export function ingressesMayDiffer(previous: Sources, after: Sources): boolean {
 }
 
 /**
- * Translates all Ingresses of this control plane's class.
- *
+ * Translates Ingresses of this control plane's class to Gateways and VirtualServices (spec/discovery.md §4.4).
  * @param previous the last result: unchanged objects keep their identity
  * @returns Gateways and VirtualServices by key
  */
@@ -73,7 +71,7 @@ export function* translatingIngresses(
   return yield* keepingIdentity(objects, previous);
 }
 
-/** Ingresses of this control plane's class. They configure a gateway of another namespace, so their own must be permitted to export. */
+/** They configure a gateway of another namespace, so their own namespace must be permitted to export. */
 export function ownIngresses(
   { Ingress: all, IngressClass: known }: Pick<Sources, 'Ingress' | 'IngressClass'>,
   settings: Omit<IngressSettings, 'ingressSelector'>,
@@ -95,7 +93,6 @@ function isOwnClass(
   return mode === 'DEFAULT';
 }
 
-/** Labels of the workloads that implement Ingresses. */
 export function ingressWorkloads(ingressSelector: string): Readonly<Record<string, string>> {
   return { istio: ingressSelector === '' ? 'ingressgateway' : ingressSelector };
 }
@@ -130,7 +127,7 @@ interface GeneratedServer {
   readonly origin: Origin;
 }
 
-/** Bound to the Gateway of the oldest Ingress only, as in Istio. All of them share the plain HTTP port, so this matters for TLS only. */
+/** Bound only to the Gateway of the oldest Ingress, as in Istio. All of them share the plaintext HTTP port, so this matters only for TLS. */
 function virtualServiceOf(
   host: string,
   { ingresses, http, origins }: HostRoutes,

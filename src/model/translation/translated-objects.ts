@@ -1,8 +1,7 @@
-/** Keeps the identity of unchanged generated objects between translations. */
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyText } from '../config/config.ts';
 
-/** By key; equal objects are replaced by the previous ones. */
+/** Replaces equal objects, by key, by the previous ones. */
 export function* keepingIdentity(
   objects: Iterable<Config>,
   previous: ReadonlyMap<string, Config>,

@@ -1,7 +1,5 @@
-/** Size of a YAML value with all aliases expanded. Pure. */
 import { maxNesting } from './yaml-fast.ts';
 
-/** Values of one document, with aliases expanded. */
 export const maxAliasedValues = 100_000;
 
 interface Extent {
@@ -12,8 +10,7 @@ interface Extent {
 const scalarExtent: Extent = { values: 1, levels: 0 };
 
 /**
- * Checks the limits of a value with aliases.
- *
+ * Checks the limits of a value with all aliases expanded.
  * @param value without cycles
  * @returns `undefined` if it is within the limits
  */

@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { threadCpuMsOf } from '../../../test/harness/cpu-time.ts';
 import { explainYamlDocument, parseYamlDocument, splitDocuments } from './yaml-document.ts';
 
-describe('splitting a stream into documents', () => {
-  it('splits at marker lines only, and returns the first line of each part', () => {
+describe('splitting a YAML stream into documents', () => {
+  it('splits only at marker lines, and returns the first line of each part', () => {
     const text = 'a: 1\n---\nb: |\n  --- not a marker\n--- # a marker\nc: 1';
     expect(splitDocuments(text).map((part) => [part.line, parseYamlDocument(part).value])).toEqual([
       [1, { a: 1 }],
@@ -28,16 +28,16 @@ describe('splitting a stream into documents', () => {
   });
 });
 
-describe('documents that are expensive to parse', () => {
+describe('YAML documents that are expensive to parse', () => {
   const levels = 200_000;
   const many = (count: number, line: (index: number) => string): string =>
     Array.from({ length: count }, (_, i) => line(i)).join('');
 
   it.each([
-    ['lists in one line', `a: 1\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
-    ['lists that are not closed', `a: 1\nb: ${'['.repeat(levels)}`, 2],
-    ['lists in lists', `a:\n ${'- '.repeat(levels)}1\n`, 2],
-    ['maps in lines of their own', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
+    ['lists on one line', `a: 1\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
+    ['unclosed lists', `a: 1\nb: ${'['.repeat(levels)}`, 2],
+    ['nested lists', `a:\n ${'- '.repeat(levels)}1\n`, 2],
+    ['nested block maps', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
     ['lists in a document with a tab', `a: 1\t# x\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
   ])('are rejected for their depth: %s', (_, text, line) => {
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
@@ -45,7 +45,7 @@ describe('documents that are expensive to parse', () => {
     ]);
   });
 
-  it('a document that is nested too deep still identifies its object', () => {
+  it('that are nested too deep still identify their object', () => {
     const text = `kind: AuthorizationPolicy\nmetadata: {name: a}\nspec:\n  a: ${'['.repeat(levels)}`;
     expect(parseYamlDocument({ text, line: 1 }).value).toMatchObject({
       kind: 'AuthorizationPolicy',
@@ -57,7 +57,7 @@ describe('documents that are expensive to parse', () => {
     ['a list', 'a: 1\nb: &b [x, [*b]]\n', 2, 12],
     ['a map', 'a: &a\n  b:\n    c: *a\n', 3, 8],
     ['a merged map', 'a: &a\n  b: {<<: *a}\n', 2, 11],
-    ['a document that is not closed', 'a: &a {b: *a}\nc: [\n', 1, 11],
+    ['an unclosed document', 'a: &a {b: *a}\nc: [\n', 1, 11],
   ])('are rejected if an alias is within its own anchor: %s', (_, text, line, column) => {
     const { errors, value } = parseYamlDocument({ text, line: 1 });
     expect(errors).toContainEqual({ line, column, message: expect.stringContaining('a value that contains it') });

@@ -32,7 +32,6 @@ export function splitDocuments(text: string): readonly TextPart[] {
   return [...documentsOf(text)];
 }
 
-/** {@link splitDocuments}, lazily. */
 export function* documentsOf(text: string): Generator<TextPart, void> {
   let line = 1;
   let start = 0;
@@ -77,10 +76,7 @@ function linesIn(text: string): number {
   return lines;
 }
 
-/**
- * The full parser, with positions and errors, takes a quarter of a second for this many characters. Longer documents are rejected unless
- * they are plain.
- */
+/** The full parser, with positions and errors, takes 250 ms for this many characters. Longer documents are rejected unless they are plain. */
 const maxExplained = 128 * 1024;
 
 /** Aliases per document: the full parser scans all anchors for each alias. */
@@ -89,7 +85,7 @@ const maxAliases = 1_000;
 /** Errors per document; later ones mostly follow from the first. */
 const maxErrors = 50;
 
-/** Parses one document. Never throws. Uses the full parser only when needed. */
+/** Never throws. Uses the full parser only when needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
   const isLong = part.text.length > maxExplained;
   const read = readPlainDocument(part.text, { acceptsTabs: isLong });
@@ -104,7 +100,7 @@ export function parseYamlDocument(part: TextPart): YamlDocument {
   return explainYamlDocument(part);
 }
 
-/** An alias, or what looks like one in a document that is not valid YAML. */
+/** An alias, or text that looks like one in an invalid document. */
 const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
 function rejectionReason(read: NotPlain): string {
@@ -173,7 +169,7 @@ function lineStartsOf(text: string): number[] {
   return starts;
 }
 
-/** Parses one document with all positions and errors; much slower. Never throws. */
+/** With all positions and errors; much slower. Never throws. */
 export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
   const at = (offset: number): YamlPosition => {

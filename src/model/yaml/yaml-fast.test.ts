@@ -168,7 +168,7 @@ function pathsOf(content: unknown, path = ''): string[] {
   return [path, `${path}["not there"]`, ...below];
 }
 
-describe('the fast parser', () => {
+describe('the fast YAML parser', () => {
   it('parses plain documents', () => {
     const text = `# a route
 apiVersion: networking.istio.io/v1
@@ -189,20 +189,20 @@ spec:
     ['a tag', 'a: !!str 1'],
     ['a merge key', 'a: {<<: {b: 1}}'],
     ['a directive', '%YAML 1.1\n---\na: yes'],
-    ['a key that is nothing', 'null: 1'],
+    ['an empty key', 'null: 1'],
     ['a key that is a list', '? [a]\n: 1'],
-    ['a key that every object has', '__proto__: {a: 1}'],
-    ['a key given twice', 'a: 1\na: 2'],
+    ['a key that every object has, such as constructor', '__proto__: {a: 1}'],
+    ['a duplicate key', 'a: 1\na: 2'],
     ['two documents', 'a: 1\n---\nb: 2'],
-    ['nothing', '# nothing\n'],
-    ['a text', 'a'],
+    ['an empty text', '# nothing\n'],
+    ['a scalar', 'a'],
     ['a list', '- a'],
     ['tabs', 'a:\tb'],
-    ['an end of the document', 'a: 1\n...\n'],
-    ['a mistake', 'a: ['],
-    ['a key behind an item', 'a:\n- {}b: 1\n'],
-    ['a number too large', 'a: 1e999'],
-    ["an empty line behind a line's end that is escaped", 'a: "x\\\n \n  y"\n'],
+    ['a document end', 'a: 1\n...\n'],
+    ['a syntax error', 'a: ['],
+    ['a key after an item', 'a:\n- {}b: 1\n'],
+    ['a number that is too large', 'a: 1e999'],
+    ['an empty line after an escaped line break', 'a: "x\\\n \n  y"\n'],
   ])('declines for the full parser: %s', (_, text) => {
     expect(parsePlainDocument(text)).toBeUndefined();
   });
@@ -245,14 +245,14 @@ spec:
   });
 
   it.each([
-    ['documents that a program wrote', written],
+    ['generated documents', written],
     ['damaged documents', damaged],
-    ['documents that people write', handwritten],
+    ['handwritten documents', handwritten],
   ])('agrees with the full parser on %s', (_, texts) => {
     fc.assert(fc.property(texts, holdsAgainstTheOther), { numRuns: 1_000 });
   });
 
-  it('accepts most handwritten documents, whatever their style', () => {
+  it('accepts most handwritten documents of any style', () => {
     const words = fc.constantFrom('web', '*.example.com', '10.0.0.1', '1.5s', 'a b', "it's", 8080, true, 0.5);
     const names = fc.constantFrom('name', 'app.kubernetes.io/name', 'hosts', '8080', 'x-user');
     const plain = fc.dictionary(

@@ -26,12 +26,12 @@ export interface PlainDocument {
 }
 
 export type NotPlain =
-  /** Valid YAML with features that are not supported here. */
+  /** Valid YAML with features that this parser lacks. */
   | { readonly reason: 'odd'; readonly message: string; readonly aliases: number }
   /** Not YAML, or not a single document. */
   | { readonly reason: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
 
-/** Maximum nesting. Envoy accepts at most 100 levels in a message as well. */
+/** Envoy also accepts at most 100 levels in a message. */
 export const maxNesting = 100;
 
 /** A byte order mark, or a document end: {@link readSimpleDocument} declines both. */
@@ -40,7 +40,7 @@ const oddText = /\uFEFF|^\.\.\./m;
 /** An empty line after an escaped line break: a line feed according to YAML 1.2.2, 7.3.1, but parsers differ. */
 const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 
-/** Parses one document; `undefined` if it is not a map, unusual or invalid. */
+/** `undefined` if the document is not a map, unusual or invalid. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
   const read = readPlainDocument(text);
   return 'reason' in read ? undefined : read;
@@ -228,7 +228,6 @@ class Places {
   #startOf(at: number): number | undefined {
     const event = this.#events[at]!;
     if (event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE) return event.start;
-    // Events do not contain the start of a missing value or of a block scalar.
     if (event.type !== EVENT_ID.SCALAR || event.valueStart < 0) return undefined;
     if (event.style === SCALAR_STYLE.PLAIN) return event.valueStart;
     const isQuoted = event.style === SCALAR_STYLE.SINGLE_QUOTED || event.style === SCALAR_STYLE.DOUBLE_QUOTED;

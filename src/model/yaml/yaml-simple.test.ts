@@ -145,7 +145,7 @@ const noise = fc
   .array(fc.constantFrom(...pieces, 'a', 'b: c', 'key:\n', '  x: 1\n'), { maxLength: 12 })
   .map((all) => all.join(''));
 
-describe('the parser of simple documents', () => {
+describe('the parser of simple YAML documents', () => {
   it('accepts most handwritten and generated documents', () => {
     const taken = real.filter((text) => agrees(text));
     expect(taken.length / real.length).toBeGreaterThan(0.5);
@@ -163,7 +163,7 @@ describe('the parser of simple documents', () => {
     expect(taken).toBeGreaterThan(300);
   });
 
-  it('agrees with them on random syntax', () => {
+  it('agrees with the complete parsers on random syntax', () => {
     fc.assert(
       fc.property(noise, (text) => void agrees(`a: ${text}`)),
       { numRuns: 3_000 },
@@ -175,20 +175,24 @@ describe('the parser of simple documents', () => {
   });
 
   it.each([
-    ['a list as far out as its key', 'a:\n- 1\n- b: 2\n  c:\n  - d\ne: f\n', { a: [1, { b: 2, c: ['d'] }], e: 'f' }],
+    [
+      'a list with the indentation of its key',
+      'a:\n- 1\n- b: 2\n  c:\n  - d\ne: f\n',
+      { a: [1, { b: 2, c: ['d'] }], e: 'f' },
+    ],
     ['comments and empty lines', '# head\n---\n\na: b # c\n  # d\n\ne: "#f" # g\n', { a: 'b', e: '#f' }],
     [
-      'lists and maps in lines',
+      'flow lists and flow maps',
       "a: [b, 'c d', {e: 1.5, f: []}]\ng: {}\n",
       { a: ['b', 'c d', { e: 1.5, f: [] }], g: {} },
     ],
     [
-      'values that are no texts',
+      'values that are not strings',
       'a: 0x1F\nb: -1\nc: True\nd: null\ne: .5\nf: no\n',
       { a: 31, b: -1, c: true, d: null, e: 0.5, f: 'no' },
     ],
     ['a backslash before an empty line', 'a: null\\\n\nb: x # \\\n\n', { a: 'null\\', b: 'x' }],
-    ['huge numbers in texts', 'a: "1e999"\nb: x1e999\nc: 1e999x\n', { a: '1e999', b: 'x1e999', c: '1e999x' }],
+    ['huge numbers in strings', 'a: "1e999"\nb: x1e999\nc: 1e999x\n', { a: '1e999', b: 'x1e999', c: '1e999x' }],
     ['addresses and paths', 'a: 10.0.0.1:80\nb: /x y/z\nc: a#b:c\n', { a: '10.0.0.1:80', b: '/x y/z', c: 'a#b:c' }],
   ])('parses %s', (_, text, value) => {
     expect(readSimpleDocument(text)?.value).toStrictEqual(value);
@@ -196,38 +200,35 @@ describe('the parser of simple documents', () => {
   });
 
   it.each([
-    ['a value that goes on in the next line', 'a: b\n  c\n'],
-    ['a text in quotes that does', 'a: "b\n  c"\n'],
-    ['a list in brackets that does', 'a: [b,\n  c]\n'],
-    ['a text in a block', 'a: |\n  b\n'],
-    ['what is escaped', 'a: "\\n"\n'],
+    ['a value that continues on the next line', 'a: b\n  c\n'],
+    ['a quoted string that continues on the next line', 'a: "b\n  c"\n'],
+    ['a flow list that continues on the next line', 'a: [b,\n  c]\n'],
+    ['a block scalar', 'a: |\n  b\n'],
+    ['an escape sequence', 'a: "\\n"\n'],
     ['a quote in quotes', "a: 'it''s'\n"],
     ['an alias', 'a: &b c\nd: *b\n'],
     ['a merge key', 'a:\n  <<: {b: c}\n'],
-    ['a key that is given twice', 'a: 1\na: 2\n'],
-    ['a key that is given twice in a line', 'a: {b: 1, b: 2}\n'],
-    ['a key that every object has', '__proto__: 1\n'],
-    ['a key that is no text', 'true: 1\n'],
-    ['a list in a list', 'a:\n- - b\n'],
+    ['a duplicate key', 'a: 1\na: 2\n'],
+    ['a duplicate key in a flow map', 'a: {b: 1, b: 2}\n'],
+    ['a key that every object has, such as constructor', '__proto__: 1\n'],
+    ['a key that is not a string', 'true: 1\n'],
+    ['a nested list', 'a:\n- - b\n'],
     ['a key without a value', 'a:\nb: 1\n'],
-    ['a map in a line of a map', 'a: b: c\n'],
-    ['a line that is neither here nor there', 'a:\n    b: 1\n  c: 2\n'],
-    ['a line within an item that is not in line', 'a:\n- b: 1\n   c: 2\n'],
+    ['a map on the line of a map', 'a: b: c\n'],
+    ['a line with an inconsistent indentation', 'a:\n    b: 1\n  c: 2\n'],
+    ['a misaligned line within an item', 'a:\n- b: 1\n   c: 2\n'],
     ['letters beyond ASCII', 'a: é\n'],
     ['a tab', 'a:\tb\n'],
-    ['a list of objects, whose places are asked for', 'kind: List\nitems:\n- a: 1\n'],
+    ['a list of objects, whose positions are requested', 'kind: List\nitems:\n- a: 1\n'],
     ['a number that is too large', 'a: 1e999\n'],
     ['a hexadecimal number that is too large', `a: 0x${'f'.repeat(300)}\n`],
-    ['a number that is too large in a list in a line', 'a: [1e999]\n'],
+    ['a number that is too large in a flow list', 'a: [1e999]\n'],
     ['a list', '- a\n'],
-    ['a text', 'a\n'],
-    ['nothing', '# nothing\n'],
+    ['a scalar', 'a\n'],
+    ['an empty text', '# nothing\n'],
     ['two documents', 'a: 1\n---\nb: 1\n'],
-    [
-      'what is very deep',
-      `${Array.from({ length: 60 }, (_, i) => `${' '.repeat(i)}a:\n`).join('')}${' '.repeat(60)}b: 1\n`,
-    ],
-  ])('declines for the other parsers: %s', (_, text) => {
+    ['deep nesting', `${Array.from({ length: 60 }, (_, i) => `${' '.repeat(i)}a:\n`).join('')}${' '.repeat(60)}b: 1\n`],
+  ])('leaves to the other parsers: %s', (_, text) => {
     expect(readSimpleDocument(text)).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 /**
- * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass, several times as fast as
- * a complete YAML parser. Declines a document at the first other construct, and another parser reads it; accepted documents have the same
- * value there (yaml-simple.test.ts).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass, several times as fast as a
+ * complete YAML parser. Declines a document at the first other construct, and another parser reads it; accepted documents have the same value
+ * there (yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 
@@ -53,7 +53,7 @@ function charactersOf(text: string): Uint8Array {
 /** A constant error, because its content is never read. */
 const notSimple = new Error('not simple');
 
-/** Parses one document; `undefined` if it is not of the simple form. */
+/** `undefined` if the document is not of the simple form. */
 export function readSimpleDocument(text: string): SimpleDocument | undefined {
   if (unusual.test(text) || listOfObjects.test(text)) return undefined;
   try {
@@ -197,7 +197,7 @@ class SimpleReader {
     const text = this.#text;
     for (let end = at + 1; end < this.#end; end++) {
       const code = text.charCodeAt(end);
-      // A doubled quote is an escape; the caller rejects what follows.
+      // A doubled quote is an escape; the caller rejects the rest.
       if (code === quote) return end;
       if (code === backslash && quote === doubleQuote) throw notSimple;
     }

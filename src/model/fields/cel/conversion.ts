@@ -1,9 +1,8 @@
-/** Removes a string conversion around a CEL expression: Envoy does not have that function. */
 import { tokensOf } from './tokens.ts';
 
 /**
- * `string(destination.port)`, as Istio's documentation writes it → `destination.port`: redundant where the value becomes a string anyway.
- *
+ * Removes a string conversion around a CEL expression, because Envoy lacks that function: `string(destination.port)`, as in Istio's
+ * documentation, becomes `destination.port`. The conversion is redundant where the value becomes a string anyway.
  * @returns the expression itself if it is not a single conversion
  */
 export function withoutStringConversion(expression: string): string {

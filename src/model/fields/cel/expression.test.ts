@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { celViolation } from './expression.ts';
 
-/** Results of Envoy 1.40 for each as the filter of an access log. */
+/** Results of Envoy 1.40 for each expression as the filter of an access log. */
 const taken = [
   ...['response.code >= 400', 'foo == 1', 'true', '"x"', '1', 'has(request.foo)', 'has((a.b))', '"a" ? 1 : 2'],
   ...['size(request.path) > 3 && request.path.startsWith("/a")', "'a' in ['a']", '[1,2,] == [1]', '{1:2,} == {}'],
@@ -61,12 +61,12 @@ const refused = [
   ...['18446744073709551616u', '0x8000000000000000', 'a ? b ? c : d : e ?'],
 ];
 
-describe('an expression of an access log filter', () => {
+describe('the expression of an access log filter', () => {
   it.each(taken)('%s is valid', (text) => {
     expect(celViolation(text)).toBeUndefined();
   });
 
-  it.each(refused)('%s is rejected, as by Envoy', (text) => {
+  it.each(refused)('%s is invalid, as in Envoy', (text) => {
     expect(celViolation(text)).toMatchObject({ code: 'FIELD_FORMAT_INVALID', expected: 'a CEL expression' });
   });
 

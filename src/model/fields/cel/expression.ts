@@ -1,9 +1,8 @@
 /**
- * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs. Envoy rejects a whole listener for
- * an expression that it cannot build. Types are not checked, as Envoy does not check them either: an expression with a type error evaluates
- * to false.
- * Measured with a real Envoy: macros over lists (`exists`, `map`, …) are disabled, functions must be known with their number of arguments,
- * a literal pattern of `matches` must be a valid regular expression.
+ * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs. Envoy rejects a complete listener for
+ * an expression that it cannot build. Like Envoy, it does not check types: an expression with a type error evaluates to false. Measured with
+ * a real Envoy: macros over lists (`exists`, `map`, …) are disabled, functions must be known with their number of arguments, a literal
+ * pattern of `matches` must be a valid regular expression.
  */
 
 import { re2Violation } from '../re2.ts';
@@ -40,12 +39,11 @@ const reserved: ReadonlySet<string> = new Set([
   ...['namespace', 'return', 'var', 'void', 'while'],
 ]);
 
-/** Maximum nesting, above that of real expressions and of Envoy. */
+/** Exceeds the nesting of real expressions and the limit of Envoy. */
 const maxDepth = 200;
 
 class CelError extends Error {}
 
-/** What is wrong with an expression; `undefined` if Envoy accepts it. */
 export function celViolation(text: string): violation.Violation | undefined {
   const tokens = tokensOf(text);
   if (typeof tokens === 'string') return violation.mustBe('a CEL expression', text, { hint: tokens });

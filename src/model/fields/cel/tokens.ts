@@ -21,7 +21,7 @@ const rules: readonly (readonly [CelToken['kind'] | 'blank', RegExp])[] = [
   ['sign', /\|\||&&|<=|>=|==|!=|[<>+\-*/%!?:.,()[\]{}]/y],
 ];
 
-/** @returns the tokens, or a text that describes the error */
+/** @returns the tokens, or a description of the error */
 export function tokensOf(text: string): readonly CelToken[] | string {
   const tokens: CelToken[] = [];
   for (let at = 0; at < text.length; ) {

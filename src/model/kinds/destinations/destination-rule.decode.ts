@@ -91,7 +91,6 @@ export const destinationRule: Decoder<DestinationRule> = refine(
     ),
 );
 
-/** Each subset is built for each port of each host. */
 function sizeErrors({ host, subsets = [] }: DestinationRule, path: string): FieldError[] {
   const count = isWildcard(host) ? subsets.length : 0;
   return limitErrors(fieldPath(path, 'subsets'), count, maxWildcardSubsets, 'subsets for a wildcard host');
@@ -104,7 +103,7 @@ export function decodeDestinationRule(value: unknown, namespace: string): Decode
   );
 }
 
-/** A rule with a workload selector applies in its own namespace only. */
+/** A rule with a workload selector applies only in its own namespace. */
 function selectorReachErrors(rule: DestinationRule, namespace: string): FieldError[] {
   if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
   const isOwnOnly = rule.exportTo.every((target) => target === '.' || target === namespace);

@@ -1,5 +1,3 @@
-/** `networking.istio.io` DestinationRule, decoded. */
-
 import type { WorkloadSelector } from '../workloads/workload-selector.ts';
 import type { TrafficPolicy } from './traffic-policy.ts';
 

@@ -306,7 +306,7 @@ const tlsIsOff = 'mode DISABLE disables TLS';
 const ownCertificate = 'only mode MUTUAL presents a client certificate';
 const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
 
-/** A field that has an effect in these modes only. */
+/** A field that has an effect only in these modes. */
 function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }

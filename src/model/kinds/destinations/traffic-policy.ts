@@ -58,7 +58,7 @@ export interface LocalityLoadBalancerSetting {
   readonly enabled?: boolean;
 }
 
-/** Envoy prefers its own zone of the region as far as that zone's share of the load allows; other regions are used on failover only. */
+/** Envoy prefers its own zone of the region as far as that zone's share of the load allows; other regions are used only on failover. */
 export interface ZoneAwareLoadBalancerSetting {
   readonly enabled?: boolean;
   readonly failover?: readonly { readonly from: string; readonly to: string }[];

@@ -1,7 +1,6 @@
 /**
  * Values that crash Envoy 1.40, at once or with the first request, instead of being rejected. Found with about 800 unusual messages;
- * `test/e2e/envoy-crashing-values.test.ts` reproduces each.
- * Effects of Lua scripts and of files on the proxy's disk are not covered.
+ * `test/e2e/envoy-crashing-values.test.ts` reproduces each. Effects of Lua scripts and of files on the proxy's disk are not covered.
  */
 
 import { zstdCompressSync } from 'node:zlib';
@@ -19,7 +18,7 @@ interface Rule {
   /** Field name as in the .proto file. */
   readonly field: string;
   readonly violationOf: (message: Fields) => violation.Violation | undefined;
-  /** The rule does not apply to merged patches, because a missing field may already exist in the target. */
+  /** The rule does not apply to merged patches, because the target may already have a missing field. */
   readonly isWhole?: true;
 }
 
@@ -80,7 +79,7 @@ const credentialsFactories: ReadonlySet<string> = new Set([
 
 const rulesOf = Map.groupBy(rules, ({ type }) => type);
 
-/** Violations that would crash Envoy, at any depth, including packed messages. */
+/** Violations at any depth, including packed messages. */
 export function crashingValues(
   { schema, message }: Pick<LenientMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },

@@ -160,7 +160,6 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
   patchErrors,
 );
 
-/** Patch and match of a waypoint patch are not validated. */
 const forWaypoints: F.EnvoyPatch = Object.freeze({
   applyTo: 'CLUSTER',
   match: Object.freeze({ context: 'WAYPOINT' }),

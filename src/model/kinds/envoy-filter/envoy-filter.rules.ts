@@ -204,7 +204,7 @@ function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): F
   );
 }
 
-/** Filters can be changed and removed by name only. */
+/** Filters can be changed and removed only by name. */
 function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
   const changes = operation === 'REMOVE' || operation === 'REPLACE' || merges.includes(operation);
   const filter = match.listener?.filterChain?.filter;

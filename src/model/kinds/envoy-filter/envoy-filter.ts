@@ -1,4 +1,3 @@
-/** `networking.istio.io` EnvoyFilter, decoded: patches of generated configuration. */
 import type { PolicyTargetReference } from '../policies/policy-target.ts';
 
 export interface EnvoyFilter {
@@ -33,7 +32,7 @@ export type EnvoyPatchOperation =
   | 'INSERT_FIRST'
   | 'REPLACE';
 
-/** WAYPOINT patches have no effect: waypoints are not served. */
+/** WAYPOINT patches have no effect, because waypoints are not served. */
 export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY' | 'WAYPOINT';
 
 export interface EnvoyPatch {

@@ -12,7 +12,7 @@ function standIns(spec: object, namespace = 'shop') {
   return read.standIns;
 }
 
-describe('a rejected WasmPlugin', () => {
+describe('the stand-in for a rejected WasmPlugin', () => {
   const selector = { matchLabels: { app: 'web' } };
 
   it.each(['AUTHN', 'AUTHZ'])('in phase %s denies everything that the plugin would process', (phase) => {
@@ -27,14 +27,14 @@ describe('a rejected WasmPlugin', () => {
     expect(standIns({ phase, failStrategy: 'FAIL_CLOSE' })).toHaveLength(1);
   });
 
-  it('does not fail closed if the plugin would not have denied anything', () => {
+  it('does not exist if the plugin would have denied nothing', () => {
     expect(standIns({})).toEqual([]);
     expect(standIns({ phase: 'STATS' })).toEqual([]);
     expect(standIns({ phase: 'UNSPECIFIED_PHASE' })).toEqual([]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'FAIL_OPEN' })).toEqual([]);
   });
 
-  it('counts as the strictest if it is unreadable', () => {
+  it('is the strictest one if the plugin is unreadable', () => {
     expect(standIns({ phase: 'Auth' })).toMatchObject([{ spec: { phase: 'AUTHN' } }]);
     expect(standIns({ phse: 'AUTHZ' })).toMatchObject([{ spec: { phase: 'AUTHZ' } }]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'OPEN' })).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('a rejected WasmPlugin', () => {
     expect(unread!.spec).toEqual({ url: 'oci://refused', phase: 'AUTHN' });
   });
 
-  it('for connections denies connections', () => {
+  it('denies connections if the plugin is for connections', () => {
     const [network] = standIns({ phase: 'AUTHN', type: 'NETWORK' });
     expect(network).toMatchObject({
       spec: { type: 'NETWORK' },

@@ -1,4 +1,4 @@
-/** `networking.istio.io` ProxyConfig, decoded: agent settings of selected workloads. */
+/** Agent settings of selected workloads (`networking.istio.io` ProxyConfig). */
 export interface ProxyConfigObject {
   readonly selector?: Readonly<Record<string, string>>;
   /** Worker threads; 0: one per processor. */

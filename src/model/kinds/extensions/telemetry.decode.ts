@@ -92,7 +92,7 @@ const standardMetrics = [
   ],
 ];
 
-/** Envoy rejects a whole listener for an expression that it cannot build. A `%` could end the format string that contains it. */
+/** Envoy rejects a complete listener for an expression that it cannot build. A `%` could end the format string that contains it. */
 function labelExpressionViolation(expression: string): violation.Violation | undefined {
   if (expression.includes('%')) {
     return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
@@ -100,7 +100,7 @@ function labelExpressionViolation(expression: string): violation.Violation | und
   return celViolation(withoutStringConversion(expression));
 }
 
-/** Attributes that only Istio's build of Envoy has; field names may be equal to them. */
+/** Attributes of Istio's build of Envoy; field names may be equal to them. */
 function usesIstioAttribute(expression: string): boolean {
   const tokens = tokensOf(expression);
   if (typeof tokens === 'string') return false;
@@ -170,7 +170,7 @@ const metrics = struct<Metrics>({
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
-/** Envoy rejects a whole listener for an expression that it cannot build. */
+/** Envoy rejects a complete listener for an expression that it cannot build. */
 const celExpression: Decoder<string> = refine(name, (expression, path) =>
   violation.errorsAt(path, celViolation(expression)),
 );

@@ -1,4 +1,3 @@
-/** `telemetry.istio.io` Telemetry, decoded: tracing, metrics and access logs of workloads. */
 import type { PolicyScope } from '../policies/policy-target.ts';
 
 export interface Telemetry extends PolicyScope {

@@ -13,7 +13,7 @@ spec: ${spec}`;
 test.each([
   ['{ wasm: { url: reg.test/x }, phase: AUTHN, match: [{ mode: CLIENT }] }', 'use a WasmPlugin'],
   ['{ lua: { inlineCode: "function envoy_on_request(handle) end" }, priority: 1 }', 'use an EnvoyFilter'],
-])('%s is valid, and is reported to have no effect', (spec, fix) => {
+])('the TrafficExtension %s is valid, and is reported to have no effect', (spec, fix) => {
   expect(problems(spec)).toEqual([expect.stringMatching(`warning.*TrafficExtensions are not applied: ${fix}`)]);
 });
 
@@ -25,6 +25,6 @@ test.each([
   ['{ wasm: { url: reg.test/x, vmConfig: { env: [{ name: A }, { name: A }] } } }', 'variable'],
   ['{ lua: { inlineCode: "" } }', 'a text of 1 to 65536 characters'],
   ['{ lua: { inlineCode: x }, phase: UNSPECIFIED_PHASE }', 'phase'],
-])('%s is rejected', (spec, message) => {
+])('the TrafficExtension %s is rejected', (spec, message) => {
   expect(problems(spec).some((one) => one.includes('error') && one.includes(message))).toBe(true);
 });

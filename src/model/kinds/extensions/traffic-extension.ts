@@ -1,4 +1,4 @@
-/** `extensions.istio.io` TrafficExtension (Istio 1.30), decoded: Wasm or Lua code that proxies run. */
+/** Wasm or Lua code for proxies (`extensions.istio.io` TrafficExtension, Istio 1.30). */
 import type { PolicyScope } from '../policies/policy-target.ts';
 import type { WasmMatch, WasmPlugin } from './wasm-plugin.ts';
 

@@ -1,4 +1,3 @@
-/** `extensions.istio.io` WasmPlugin, decoded: Wasm modules that proxies load. */
 import type { PolicyScope } from '../policies/policy-target.ts';
 
 export interface WasmPlugin extends PolicyScope {
@@ -21,7 +20,7 @@ export interface WasmPlugin extends PolicyScope {
 
 export interface WasmVariable {
   readonly name: string;
-  /** `HOST` takes the value from the proxy's own environment. */
+  /** `HOST` takes the value from the proxy's environment. */
   readonly valueFrom?: 'INLINE' | 'HOST';
   readonly value?: string;
 }

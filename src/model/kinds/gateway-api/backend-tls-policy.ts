@@ -31,7 +31,7 @@ export interface BackendTlsTarget {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Port name of the Service; absent: all ports without a policy of their own. */
+  /** Port name of the Service; absent: all ports without another policy. */
   readonly sectionName?: string;
 }
 
@@ -41,7 +41,7 @@ export const everyService = '*';
 export interface BackendTlsValidation {
   /** ConfigMaps in the policy's own namespace; other kinds are not supported. */
   readonly caCertificateRefs: readonly { readonly group: string; readonly kind: string; readonly name: string }[];
-  /** `System` is supported. */
+  /** Only `System` is supported. */
   readonly wellKnownCACertificates?: string;
   /** SNI, and the certificate name unless `subjectAltNames` is set. */
   readonly hostname: string;

@@ -1,5 +1,3 @@
-/** Decoded objects of the Gateway API, and the errors of invalid ones. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -197,7 +195,7 @@ describe('a Gateway of the Gateway API', () => {
     });
   });
 
-  it('keeps its key if its file is not valid YAML, so that its last valid version can be found', () => {
+  it('keeps its key if its YAML is invalid, so that its last valid version can be found', () => {
     const { problems } = read(`${file('gateway.networking.k8s.io/v1', 'Gateway', 'spec: {')}\n`);
     expect(problems[0]!.key).toEqual({ kind: 'KubernetesGateway', namespace: 'shop', name: 'x' });
   });
@@ -291,7 +289,7 @@ it.each([
     opened('from: Selector, selector: {matchLables: {a: b}}'),
     'listeners[0].allowedRoutes.namespaces.selector.matchLables: FIELD_UNKNOWN near matchLabels',
   ],
-] as const)('a %s that is invalid is reported with path and message: %s', (kind, yaml, expected) => {
+] as const)('an invalid %s is reported with path and message: %s', (kind, yaml, expected) => {
   expect(errorsOf(kind, yaml)).toEqual([expected]);
 });
 
@@ -313,7 +311,7 @@ describe('a GRPCRoute', () => {
       'method: {type: RegularExpression, method: "(?=a)"}',
       'rules[0].matches[0].method.method: FIELD_FORMAT_INVALID got "(?=a)"',
     ],
-    // Each is valid alone, but the combination is not what was intended, or too large.
+    // Each expression is valid alone, but the combination is not as intended, or too large.
     [
       'method: {type: RegularExpression, service: "\\\\Qabc"}',
       'rules[0].matches[0].method: FIELD_FORMAT_INVALID got "/(?:\\\\Qabc)/(?:[^/]+)"',

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` GatewayClass: selects the control plane that implements Gateways of the class. */
+/** Selects the control plane that implements Gateways of the class (`gateway.networking.k8s.io` GatewayClass). */
 
 import { anything, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';

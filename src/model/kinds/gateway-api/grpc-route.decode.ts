@@ -92,7 +92,7 @@ function pathOf({ type, service, method }: MethodMatch): PathMatch {
 function composedErrors(match: MethodMatch, path: string): FieldError[] {
   const { type, service, method } = match;
   const written = [service, method].filter((one) => one !== undefined);
-  // Errors of either expression alone are already reported.
+  // Errors of a single expression are already reported.
   if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Violation(one))) return [];
   const { value } = pathOf(match);
   const regexError = composedRe2Violation(value);

@@ -1,5 +1,3 @@
-/** Decoding of HTTPRoute filters, with the validation of the API's CRD. */
-
 import {
   anything,
   count,
@@ -224,7 +222,7 @@ const grpcFields: FieldDecoders<HttpRouteFilter> = {
   externalAuth: refused(filterFields.externalAuth, notOfGrpc),
 };
 
-/** Filters of a GRPCRoute rule; other types are rejected. */
+/** Other types are rejected. */
 export const grpcRouteFilters = filtersOf(grpcFields);
 
 export const grpcBackendFilters = filtersOf({

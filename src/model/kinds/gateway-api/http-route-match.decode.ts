@@ -1,5 +1,3 @@
-/** Decoding of HTTPRoute matches, with the validation of the API's CRD. */
-
 import {
   type Decoder,
   type FieldError,
@@ -104,7 +102,7 @@ export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
   }),
 );
 
-/** Warnings of `*` in paths, which is literal, at the path of the rule. */
+/** Warnings about literal `*` in paths, with the path of the rule. */
 export function literalStars(matches: readonly HttpRouteMatch[], at: string): FieldError[] {
   return matches.flatMap(({ path: { type, value } }, index) =>
     type === 'RegularExpression'

@@ -1,5 +1,3 @@
-/** Decoding of HTTPRoute, with the validation of the API's CRD. */
-
 import {
   anything,
   type Decoder,

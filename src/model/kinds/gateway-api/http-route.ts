@@ -1,6 +1,6 @@
 /**
- * `gateway.networking.k8s.io` HTTPRoute, decoded: durations in milliseconds, the API's defaults applied. Also the decoded form of
- * GRPCRoute, TLSRoute and TCPRoute; rules of the latter two have no matches or filters and match every connection.
+ * `gateway.networking.k8s.io` HTTPRoute with durations in milliseconds and the API's defaults. Also the decoded form of GRPCRoute, TLSRoute
+ * and TCPRoute; rules of the latter two have no matches or filters and match every connection.
  */
 
 export interface RouteObject {

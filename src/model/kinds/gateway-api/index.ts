@@ -1,4 +1,3 @@
-/** The supported kinds of Kubernetes' Gateway API (spec/discovery.md §4.2). */
 import type { Decoder, FieldError } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { decodeKnown, unknownFields } from '../unknown-fields.ts';

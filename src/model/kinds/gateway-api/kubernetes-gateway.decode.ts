@@ -1,5 +1,3 @@
-/** Decoding of the Gateway API's Gateway, with the validation of its CRD. */
-
 import {
   anything,
   type Decoder,
@@ -168,7 +166,7 @@ function at(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** Valid, but without effect in combination with other fields. */
+/** Warnings about fields without effect in combination with other fields. */
 export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): FieldError[] {
   return addresses.flatMap(({ type }, index) =>
     violation.errorsAt(

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` Gateway, decoded. Named KubernetesGateway here, because Gateway is Istio's kind. */
+/** `gateway.networking.k8s.io` Gateway. Named KubernetesGateway here, because Gateway is Istio's kind. */
 import type { LabelSelector } from '../label-selector.ts';
 
 export interface KubernetesGateway {
@@ -9,7 +9,7 @@ export interface KubernetesGateway {
   /** Labels, annotations and parameters of its deployment (`src/injection/gateway`). */
   readonly infrastructure?: unknown;
   readonly allowedListeners?: unknown;
-  /** TLS of the whole Gateway (client certificates, certificates towards backends): not implemented. */
+  /** Client certificates and certificates for backends; not implemented. */
   readonly tls?: unknown;
   readonly defaultScope?: unknown;
 }
@@ -35,7 +35,7 @@ export interface ListenerTls {
   readonly mode: 'Terminate' | 'Passthrough';
   readonly certificateRefs: readonly SecretReference[];
   readonly options: Readonly<Record<string, string>>;
-  /** Client certificate validation: kept but not implemented. */
+  /** Client certificate validation; not implemented. */
   readonly frontendValidation?: unknown;
 }
 

@@ -1,5 +1,3 @@
-/** Decoding of TLSRoute and TCPRoute, with the validation of the API's CRDs. */
-
 import { type Decoder, type FieldError, mapped, optional, refine, required, struct } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
 import { listOf, objectName } from './fields.ts';

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` ReferenceGrant: allows objects of other namespaces to refer to objects of this one. */
+/** Permits objects of other namespaces to refer to objects of this one (`gateway.networking.k8s.io` ReferenceGrant). */
 import { type Decoder, optional, required, restricting, restrictions, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 

@@ -1,4 +1,4 @@
-/** Fields that all kinds of routes share: parents, host names, limits. */
+/** Fields that all kinds of routes share. */
 
 import {
   anything,

@@ -1,4 +1,3 @@
-/** `networking.istio.io` Gateway, decoded. */
 import type { ApplicationProtocol } from '../../fields/protocol.ts';
 
 export interface Gateway {
@@ -16,7 +15,7 @@ export interface Server {
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings;
   readonly defaultEndpoint?: string;
-  /** Why connections to the server are closed. Set for listeners of the Gateway API only; users cannot write it. */
+  /** Why connections to the server are closed. Set only for listeners of the Gateway API; users cannot write it. */
   readonly closed?: string;
 }
 

@@ -83,7 +83,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
   },
 );
 
-/** Envoy rejects the listener for any other form. */
+/** Envoy rejects a listener with any other form. */
 function hashViolation(hash: string): violation.Violation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined

@@ -1,4 +1,4 @@
-/** Server TLS settings that would accept clients that they should reject: they are rejected or reported. */
+/** Server TLS settings that would accept clients that they should reject are rejected or reported. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ const places = [
 
 const pair = 'tlsCertificates: [{serverCertificate: /c, privateKey: /k}]';
 
-describe.each(places)('of a %s', (kind, at, spec) => {
+describe.each(places)('server TLS of a %s', (kind, at, spec) => {
   const errorsOf = (tls: string): string[] => {
     const decoded = kinds[kind].decode(spec(tls), 'shop');
     return E.isLeft(decoded) ? decoded.left.map(codedError) : [];
@@ -31,7 +31,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
     return found.map(codedError);
   };
 
-  it('a file name must not contain NUL, at which it would be truncated', () => {
+  it('has no file name with NUL, at which it would be truncated', () => {
     const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
     expect(errorsOf(`mode: SIMPLE, ${odd}`)).toEqual([`${at}.tlsCertificates[0].serverCertificate: FIELD_NOT_ALLOWED`]);
     expect(errorsOf(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`)).toContain(
@@ -42,27 +42,27 @@ describe.each(places)('of a %s', (kind, at, spec) => {
     );
   });
 
-  describe.each(['MUTUAL', 'OPTIONAL_MUTUAL'])('%s', (mode) => {
+  describe.each(['MUTUAL', 'OPTIONAL_MUTUAL'])('with mode %s', (mode) => {
     it.each([
-      ['certificates of files', pair],
+      ['certificate files', pair],
       [
-        'several of them',
+        'several certificate files',
         'tlsCertificates: [{serverCertificate: /a, privateKey: /b}, {serverCertificate: /c, privateKey: /d}]',
       ],
-      ['an empty list of credentials beside them', `credentialNames: [], ${pair}`],
-    ])('without a CA is rejected: %s', (_, tls) => {
+      ['an empty list of credentials with certificate files', `credentialNames: [], ${pair}`],
+    ])('is rejected without a CA certificate: %s', (_, tls) => {
       expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([`${at}.caCertificates: FIELD_REQUIRED`]);
     });
 
     it.each([
-      ['one of its own', `${pair}, caCertificates: /ca`],
+      ['a CA certificate file', `${pair}, caCertificates: /ca`],
       [
-        'that of one of the certificates',
+        'a CA certificate file of one of the certificates',
         'tlsCertificates: [{serverCertificate: /c, privateKey: /k, caCertificates: /ca}]',
       ],
-      ['one by name', `${pair}, caCertCredentialName: roots`],
-      ['that of its credential', 'credentialName: web'],
-    ])('with a CA is accepted: %s', (_, tls) => {
+      ['a CA certificate by name', `${pair}, caCertCredentialName: roots`],
+      ['the CA certificate of its credential', 'credentialName: web'],
+    ])('is accepted with a CA certificate: %s', (_, tls) => {
       expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([]);
       expect(warnings(`mode: ${mode}, ${tls}`)).toEqual([]);
     });
@@ -73,25 +73,25 @@ describe.each(places)('of a %s', (kind, at, spec) => {
       ['serverCertificate: /c, privateKey: /k, caCertificates: null', 'caCertificates', 'FIELD_REQUIRED'],
       ['credentialName: ""', 'credentialName', 'FIELD_EMPTY'],
       ['credentialName: web, subjectAltNames: [""]', 'subjectAltNames[0]', 'FIELD_EMPTY'],
-    ])('without a required field is rejected: %s', (tls, field, coded) => {
+    ])('is rejected without a required field: %s', (tls, field, coded) => {
       expect(errorsOf(`mode: ${mode}, ${tls}`)).toContain(`${at}.${field}: ${coded}`);
     });
   });
 
-  it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('an unknown mode is rejected: %j', (mode) => {
+  it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('is rejected with the unknown mode %j', (mode) => {
     const near = /^mutual ?$/i.test(mode) ? ' near MUTUAL' : '';
     expect(errorsOf(`mode: ${JSON.stringify(mode)}, credentialName: web`)).toContain(
       `${at}.mode: FIELD_VALUE_UNKNOWN got ${JSON.stringify(mode)}${near}`,
     );
   });
 
-  it('a revocation list is rejected if clients present no certificates', () => {
+  it('is rejected with a revocation list if clients present no certificates', () => {
     expect(errorsOf('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCrl: /crl')).toEqual([
       `${at}.caCrl: FIELDS_EXCLUSIVE`,
     ]);
   });
 
-  it('a restriction without effect is reported', () => {
+  it('is reported for a restriction without effect', () => {
     expect(warnings('mode: SIMPLE, credentialName: web, subjectAltNames: [client.test]')).toEqual([
       `${at}.subjectAltNames: FIELD_WITHOUT_EFFECT`,
     ]);
@@ -101,7 +101,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
   });
 });
 
-it('a misspelled restriction is rejected, not ignored', () => {
+it('server TLS with a misspelled restriction is rejected', () => {
   const decoded = kinds.Gateway.decode(
     ofGateway('mode: MUTUAL, credentialName: web, subjectAltName: [client.test]'),
     'shop',
@@ -109,7 +109,7 @@ it('a misspelled restriction is rejected, not ignored', () => {
   expect(E.isLeft(decoded) && decoded.left.map(({ path }) => path)).toEqual(['servers[0].tls.subjectAltName']);
 });
 
-it('TLS that is not terminated at the gateway needs no certificates: configured ones are reported', () => {
+it('TLS that is not terminated at a gateway needs no certificates, and configured ones are reported', () => {
   const decoded = kinds.Gateway.decode(ofGateway('credentialName: web, caCertCredentialName: roots'), 'shop');
   if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
   expect(kinds.Gateway.warnings(decoded.right).map(codedError)).toEqual([
@@ -118,7 +118,7 @@ it('TLS that is not terminated at the gateway needs no certificates: configured 
   ]);
 });
 
-it('a CA is rejected with ISTIO_MUTUAL, which uses that of the mesh', () => {
+it('server TLS with ISTIO_MUTUAL, which uses the CA of the mesh, is rejected with another CA certificate', () => {
   const decoded = kinds.Gateway.decode(ofGateway('mode: ISTIO_MUTUAL, caCertCredentialName: roots'), 'shop');
   expect(E.isLeft(decoded) && decoded.left.map(codedError)).toEqual(['servers[0].tls: FIELD_CONFLICT']);
 });

@@ -1,4 +1,4 @@
-/** Kubernetes' ConfigMap, read only for CA certificates (`caCertificates` of credentials, spec/discovery.md §4.2). */
+/** Read only for CA certificates (`caCertificates` of credentials, spec/discovery.md §4.2). */
 import { type Decoder, dictionary, text, withDefault } from '../../fields/decode.ts';
 import { partialStruct } from './lenient.ts';
 

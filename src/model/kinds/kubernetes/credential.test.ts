@@ -22,20 +22,20 @@ describe('a certificate and key', () => {
     ['of a TLS Secret', { 'tls.crt': web.certificate, 'tls.key': web.privateKey }],
     ['of a generic Secret', { cert: web.certificate, key: web.privateKey }],
     [
-      'of one that has both: the generic names count',
+      'of a Secret with both (the generic names apply)',
       { cert: web.certificate, key: web.privateKey, 'tls.crt': other.certificate, 'tls.key': other.privateKey },
     ],
     [
-      'of one with half of a generic pair',
+      'of a TLS Secret with half of a generic pair',
       { cert: other.certificate, 'tls.crt': web.certificate, 'tls.key': web.privateKey },
     ],
-  ])('is read: %s', (_, entries: Record<string, string>) => {
+  ])('are read %s', (_, entries: Record<string, string>) => {
     const read = serverCertificateOf(secret(entries));
     if (isLeft(read)) throw new Error(read.left);
     expect([text(read.right.chain), text(read.right.privateKey)]).toEqual([web.certificate, web.privateKey]);
   });
 
-  it('keeps the complete chain and the OCSP response', () => {
+  it('are read with the complete chain and the OCSP response', () => {
     const chain = `${web.certificate}\n${authority.certificate}`;
     const read = serverCertificateOf(
       secret({ 'tls.crt': chain, 'tls.key': web.privateKey, 'tls.ocsp-staple': 'signed' }),
@@ -50,15 +50,15 @@ describe('a certificate and key', () => {
   const pem = (key: typeof rsa): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 
   it.each([
-    ['there are none', {}, 'has no entries tls.crt and tls.key (or cert and key)'],
-    ['there is no key', { 'tls.crt': web.certificate }, 'has no entries tls.crt and tls.key (or cert and key)'],
+    ['there are no entries', {}, 'has no entries tls.crt and tls.key (or cert and key)'],
+    ['the key is missing', { 'tls.crt': web.certificate }, 'has no entries tls.crt and tls.key (or cert and key)'],
     [
-      'the certificate is none',
+      'the certificate is invalid',
       { 'tls.crt': 'x', 'tls.key': web.privateKey },
       'tls.crt and tls.key: no valid PEM certificate',
     ],
     [
-      'one of the chain is none',
+      'one certificate of the chain is invalid',
       {
         'tls.crt': `${web.certificate}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----`,
         'tls.key': web.privateKey,
@@ -66,18 +66,18 @@ describe('a certificate and key', () => {
       'tls.crt and tls.key: no valid PEM certificate',
     ],
     [
-      'the key is none',
+      'the key is invalid',
       { 'tls.crt': web.certificate, 'tls.key': 'x' },
       'tls.crt and tls.key: no valid PEM private key',
     ],
     [
-      'the key is another’s',
+      'the key belongs to another certificate',
       { cert: web.certificate, key: other.privateKey },
       'cert and key: the private key does not match the certificate',
     ],
     ['the key is too short', { cert: web.certificate, key: pem(rsa) }, /2048 bits/],
-    ['the key is of a kind that Envoy takes none of', { cert: web.certificate, key: pem(ed25519) }, /RSA or ECDSA/],
-  ])('is rejected without repeating its content: %s', (_, entries: Record<string, string>, reason) => {
+    ['the key has a type that Envoy does not accept', { cert: web.certificate, key: pem(ed25519) }, /RSA or ECDSA/],
+  ])('are rejected without repeating their content if %s', (_, entries: Record<string, string>, reason) => {
     const read = serverCertificateOf(secret(entries));
     expect(isLeft(read) && read.left).toMatch(reason);
   });
@@ -89,7 +89,7 @@ describe('CA certificates', () => {
   it.each([
     ['ca.crt', { 'ca.crt': roots }],
     ['cacert', { cacert: roots }],
-    ['both: the generic name counts', { cacert: roots, 'ca.crt': other.certificate }],
+    ['both entries (the generic name applies)', { cacert: roots, 'ca.crt': other.certificate }],
   ])('are read from a Secret: %s', (_, entries: Record<string, string>) => {
     const read = trustedRootsOf(secret(entries));
     expect(isRight(read) && text(read.right.certificates)).toBe(roots);
@@ -99,7 +99,7 @@ describe('CA certificates', () => {
   it.each([
     ['ca.crt', 'ca.crl'],
     ['cacert', 'crl'],
-  ])('have their revocation lists: %s and %s', (rootsKey, listKey) => {
+  ])('have revocation lists: %s and %s', (rootsKey, listKey) => {
     const certificate = readCertificate(new X509Certificate(roots).raw);
     const issuer = { certificate, privateKey: createPrivateKey(authority.privateKey) };
     const life = { thisUpdate: new Date(Date.now() - 60_000), nextUpdate: new Date(Date.now() + 86_400_000) };
@@ -115,7 +115,7 @@ describe('CA certificates', () => {
     ]);
   });
 
-  it('are not read if a list of a generic Secret (`crl`) is unusable', () => {
+  it('are not read if a revocation list of a generic Secret (`crl`) is unusable', () => {
     const given = secret({ cacert: roots, crl: 'list' });
     const read = trustedRootsOf(given);
     expect(isLeft(read) && read.left).toMatch(/^crl: no PEM block/);
@@ -141,10 +141,10 @@ describe('CA certificates', () => {
 
 describe('a Secret that resembles a credential but is not usable', () => {
   it.each([
-    ['a good one', secret({ cert: web.certificate, key: web.privateKey, cacert: authority.certificate }), []],
-    ['something else', secret({ password: 'x' }), []],
+    ['a valid credential', secret({ cert: web.certificate, key: web.privateKey, cacert: authority.certificate }), []],
+    ['unrelated content', secret({ password: 'x' }), []],
     ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
-    ['two mistakes', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
+    ['two errors', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
   ])('is reported: %s', (_, given, expected) => {
     const warnings = credentialWarnings(given);
     expect(warnings).toHaveLength(expected.length);

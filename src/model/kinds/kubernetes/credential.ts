@@ -1,6 +1,6 @@
 /**
- * Certificates and keys in Secrets and ConfigMaps (spec/discovery.md §8.7, credentialName). Rejects what Envoy would reject, so that an
- * invalid Secret never replaces a valid one. Messages contain no secret values.
+ * Certificates and keys in Secrets and ConfigMaps (spec/discovery.md §8.7, credentialName). Rejects certificates that Envoy would reject, so
+ * that an invalid Secret never replaces a valid one. Messages contain no secret values.
  */
 
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto';
@@ -36,7 +36,7 @@ const pairs = [
 const rootKeys = ['cacert', 'ca.crt'] as const;
 const crlKeys = ['crl', 'ca.crl'] as const;
 
-/** Envoy's minimum RSA key size. Of ECDSA it accepts the curves below only (Envoy documentation, TLS, "certificate selection"). */
+/** Envoy's minimum RSA key size. For ECDSA, Envoy accepts only the curves below (Envoy documentation, TLS, "certificate selection"). */
 const minRsaBits = 2048;
 const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
@@ -55,8 +55,8 @@ export function serverCertificateOf(secret: Secret): Either<string, CredentialCe
 
 /**
  * @param lists revocation lists if already checked, possibly of an earlier version of the Secret; `null` if it has none
- * @returns left: why the Secret has no usable CA certificates. Without a usable one of its revocation lists there are no CA certificates
- *   either, because revoked clients would be accepted.
+ * @returns left: why the Secret has no usable CA certificates. They are also unusable if no revocation list is usable, because revoked
+ * clients would be accepted.
  */
 export function trustedRootsOf(
   secret: Secret,
@@ -73,7 +73,6 @@ export function trustedRootsOf(
 
 /**
  * Revocation lists of a Secret, checked against its CA certificates.
- *
  * @param previous lists of an earlier version of the Secret
  * @returns `undefined` if the Secret has neither entry `crl` nor `ca.crl`; an empty entry is a problem, because a list may have been lost
  */
@@ -125,7 +124,10 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   ];
 }
 
-/** Problems of revocation lists in use, and lists that expire soon. @param key entry of the Secret with the lists */
+/**
+ * Problems of active revocation lists, and lists that expire soon.
+ * @param key entry of the Secret with the lists
+ */
 export function listWarnings({ problems, usable }: RevocationLists, now: Date, key = 'ca.crl'): readonly string[] {
   const expiry = expiryWarning(usable, now);
   return [...problems, ...(expiry === undefined ? [] : [expiry])].map(({ message }) => `${key}: ${message}`);
@@ -148,7 +150,6 @@ function pairProblem(chain: Uint8Array, privateKey: Uint8Array): string | undefi
   );
 }
 
-/** All certificates of a PEM file; `undefined` if it has none or one is invalid. */
 function certificatesOf(pem: Uint8Array): readonly X509Certificate[] | undefined {
   try {
     const certificates = certificatesIn(Buffer.from(pem).toString('latin1'));

@@ -1,4 +1,4 @@
-/** Kubernetes' EndpointSlice (spec/discovery.md §5.4): addresses of a service. */
+/** Kubernetes' EndpointSlice (spec/discovery.md §5.4). */
 import {
   boolean,
   type Decoder,

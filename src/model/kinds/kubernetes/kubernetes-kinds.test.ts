@@ -8,7 +8,7 @@ const errorsOf = (yaml: string): string[] => read(yaml).problems.map(codedField)
 const object = (kind: string, rest: string, group = 'v1'): string =>
   `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`;
 
-describe("Kubernetes' own kinds", () => {
+describe("objects of Kubernetes' own kinds", () => {
   it('are read without warnings about irrelevant fields', () => {
     const { configs, problems } = read(
       [
@@ -69,7 +69,7 @@ describe("Kubernetes' own kinds", () => {
     expect(errorsOf(object(kind, rest))).toEqual([coded]);
   });
 
-  it('never appear in messages with the values of a Secret', () => {
+  it('have no Secret values in messages', () => {
     const [error] = errorsOf(object('Secret', 'data: {tls.key: "top secret!"}'));
     expect(error).toContain('data["tls.key"]: FIELD_FORMAT_INVALID');
     expect(errorsOf(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(

@@ -1,16 +1,12 @@
 /**
- * Decoding of Kubernetes' own objects. Unknown fields are ignored, because most do not concern the mesh and newer clusters have more. One
- * whose name is similar to a known one is reported as misspelled.
+ * Decoding of Kubernetes' own objects. Unknown fields are ignored, because most do not concern the mesh and newer clusters have more. A field
+ * with a name similar to a known one is reported as misspelled.
  */
 import { anything, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
-/**
- * An object of which some fields are read.
- *
- * @param unread Kubernetes' other fields, which do not concern the mesh
- */
+/** @param unread Kubernetes' other fields, which do not concern the mesh */
 export function partialStruct<T extends object>(fields: FieldDecoders<T>, unread: readonly string[] = []): Decoder<T> {
   const decoder = struct<T>(fields, {}, 'unknown fields');
   const description = descriptionOf(decoder);
@@ -18,7 +14,7 @@ export function partialStruct<T extends object>(fields: FieldDecoders<T>, unread
   return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread });
 }
 
-/** A number or a string: `targetPort: 8080`, `targetPort: http`. */
+/** Such as `targetPort: 8080` or `targetPort: http`. */
 export const intOrText: Decoder<number | string> = describedAs(
   (value: unknown, path: string): Decoded<number | string> => {
     if (typeof value === 'string' && value !== '') return { _tag: 'Right', right: value };

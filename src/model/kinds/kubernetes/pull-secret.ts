@@ -6,7 +6,7 @@ export const pullSecretKey = '.dockerconfigjson';
 /** The control plane sends it with each WasmPlugin that references it. */
 const maxBytes = 64 * 1024;
 
-/** The Docker configuration; `undefined` if the Secret has no valid one under the key of its type. */
+/** The Docker configuration; `undefined` if the Secret has no valid one in the entry for its type. */
 export function pullSecretOf(secret: Secret): string | undefined {
   const bytes = secretBytes(secret, pullSecretKey);
   if (bytes === undefined || bytes.length > maxBytes) return undefined;

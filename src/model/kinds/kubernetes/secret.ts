@@ -1,4 +1,4 @@
-/** Kubernetes' Secret: gateway credentials (spec/discovery.md §4.2). Values must never be shown or logged. */
+/** Gateway credentials (spec/discovery.md §4.2). Values must never be shown or logged. */
 
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
 import { describedAs } from '../../fields/description.ts';
@@ -15,7 +15,7 @@ export interface Secret {
 const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
   const compact = value.replaceAll(/\s/g, '');
   const good = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
-  // The value is secret and must not be in the message.
+  // Without the value, which is secret.
   return good
     ? []
     : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];

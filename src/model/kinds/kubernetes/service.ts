@@ -34,7 +34,7 @@ export interface ServiceSpec {
   readonly externalIPs: readonly string[];
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly publishNotReadyAddresses: boolean;
-  /** Decoded but not implemented. */
+  /** Not implemented. */
   readonly sessionAffinity?: string;
   /** `PreferClose`, `PreferSameZone`, `PreferSameNode`; others have no effect. */
   readonly trafficDistribution?: string;

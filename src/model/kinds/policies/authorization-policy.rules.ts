@@ -30,7 +30,7 @@ export function wildcardViolation(text: string): violation.Violation | undefined
   return middle.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
 }
 
-/** The same as an RE2 pattern, for schemas. */
+/** Like {@link wildcardViolation}, as an RE2 pattern for schemas. */
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
 /** Envoy 1.40 crashes on a path template that it cannot parse, so doubtful templates are rejected. */
@@ -205,7 +205,7 @@ const ofConditions: ReadonlyMap<string, Suspicion> = new Map([
   ['source.trustDomain', ofTrustDomain],
 ]);
 
-/** Warns of values that no request has: an ALLOW rule allows nothing by them, a DENY rule denies nothing. */
+/** Warnings about values that no request has: an ALLOW rule allows nothing by them, a DENY rule denies nothing. */
 function unmatchableWarnings<T extends object>(
   value: T,
   path: string,

@@ -1,4 +1,3 @@
-/** `security.istio.io` AuthorizationPolicy, decoded. */
 import type { PolicyScope } from './policy-target.ts';
 
 export interface AuthorizationPolicy extends PolicyScope {

@@ -1,4 +1,4 @@
-/** Policies in dry-run mode, which have no effect (spec/discovery.md §8.10). */
+/** Dry-run policies, which have no effect (spec/discovery.md §8.10). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { booleanOf } from '../../fields/go-boolean.ts';
@@ -10,11 +10,11 @@ export const dryRunAnnotation = 'istio.io/dry-run';
 
 export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
   const annotation = annotations[dryRunAnnotation];
-  // An invalid value rejects the object; if it gets here anyway, the policy applies.
+  // An invalid value rejects the object; as a fallback the policy applies.
   return annotation !== undefined && booleanOf(annotation) === true;
 }
 
-/** Rejects dry run for actions that do not support it: neither applying nor ignoring the policy may be what was intended. */
+/** Rejects dry run for actions that do not support it: neither applying nor ignoring the policy may be intended. */
 export function dryRunErrors(
   { action }: AuthorizationPolicy,
   { annotations }: Pick<MetadataTexts, 'annotations'>,

@@ -28,7 +28,7 @@ describe('issuers of one object whose keys are fetched', () => {
     ]);
   });
 
-  it('do not include those whose keys are in the object', () => {
+  it('do not include issuers with keys in the object', () => {
     expect(read(times(1_000, () => ({ issuer: 'a', jwks: '{"keys":[{"kty":"EC"}]}' }))).problems).toEqual([]);
   });
 

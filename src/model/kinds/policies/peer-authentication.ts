@@ -1,4 +1,4 @@
-/** `security.istio.io` PeerAuthentication, decoded: whether workloads accept plaintext, mutual TLS or both. */
+/** Whether workloads accept plaintext, mutual TLS or both (`security.istio.io` PeerAuthentication). */
 import type { PolicyScope } from './policy-target.ts';
 
 /** `UNSET` inherits from the next wider policy. */

@@ -453,7 +453,7 @@ const refused = [...authorization, ...authentication, ...patches, ...otherCases]
   expected,
 }));
 
-it.each(refused)('$kind is rejected: $spec', ({ kind, spec, expected }) => {
+it.each(refused)('an invalid $kind is rejected: $spec', ({ kind, spec, expected }) => {
   expect(errorsOf(kind, spec)).toEqual(expected.map(([path, coded]) => `${path}: ${coded}`));
 });
 
@@ -509,7 +509,7 @@ const warned: Warned[] = [
 ];
 
 it.each(warned.map(([kind, spec, ...expected]) => ({ kind, spec, expected })))(
-  '$kind is reported: $spec',
+  'a questionable $kind is reported: $spec',
   ({ kind, spec, expected }) => {
     expect(warnings(kind, spec)).toEqual(expected);
   },

@@ -47,7 +47,7 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
     ),
     kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
-    // Decoded so that a policy rejected because of it can fail closed at the intended target.
+    // Decoded so that a rejected policy can fail closed at the intended target.
     namespace: refused(optional(name), 'the target must be in the namespace of the object'),
   }),
   (reference, path) =>
@@ -85,7 +85,7 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   return aliases as unknown as Aliases<T>;
 }
 
-/** For a kind without `targetRef`. */
+/** For kinds without `targetRef`. */
 export const selectorRule: SchemaRule = {
   rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
   message: violation.exclusive(['selector', 'targetRefs']).message,

@@ -1,4 +1,4 @@
-/** Targets of policies: unsupported ones are rejected, or reported as without effect. */
+/** Unsupported targets of policies are rejected, or reported as without effect. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -30,20 +30,12 @@ function warnings(kind: keyof typeof specs, scope: object): string[] {
 
 const api = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front' };
 
-describe.each(names)('a target of %s', (kind) => {
+describe.each(names)('the target of a %s', (kind) => {
   it.each([
-    [
-      'a kind that nobody attaches policies to',
-      { kind: 'Deployment', group: 'apps', name: 'web' },
-      'Deployment of apps',
-    ],
+    ['a kind that supports no policies', { kind: 'Deployment', group: 'apps', name: 'web' }, 'Deployment of apps'],
     ['a kind in lower case', { ...api, kind: 'gateway' }, 'gateway of gateway.networking.k8s.io'],
     ['a Gateway without a group', { kind: 'Gateway', name: 'front' }, 'Gateway of the core group'],
-    [
-      'a group that is misspelt',
-      { ...api, group: 'gateway.networking.k8s.IO' },
-      'Gateway of gateway.networking.k8s.IO',
-    ],
+    ['a misspelled group', { ...api, group: 'gateway.networking.k8s.IO' }, 'Gateway of gateway.networking.k8s.IO'],
     ['a Service of another group', { group: 'apps', kind: 'Service', name: 'web' }, 'Service of apps'],
     ['a Pod', { kind: 'Pod', name: 'web' }, 'Pod of the core group'],
   ])('is rejected if it is %s', (_, reference, got) => {

@@ -1,4 +1,3 @@
-/** `security.istio.io` RequestAuthentication, decoded: accepted JWTs. */
 import type { PolicyScope } from './policy-target.ts';
 
 export interface RequestAuthentication extends PolicyScope {

@@ -4,7 +4,6 @@ import type { HttpMatchRequest } from './virtual-service.ts';
 
 const route = [{ destination: { host: 'a.test' } }];
 
-/** Whether a request match is shadowed by that of an earlier route. */
 function isShadowed(earlier: HttpMatchRequest, later: HttpMatchRequest): boolean {
   const http = [earlier, later].map((match) => ({ match: [match], route }));
   const found = shadowedMatches({ hosts: ['a.test'], http });
@@ -33,7 +32,7 @@ it.each<[HttpMatchRequest, HttpMatchRequest]>([
     { ...prefix('/a'), name: 'first' },
     { ...prefix('/ab'), name: 'second', statPrefix: 'x' },
   ],
-])('a match of an earlier route, %j, shadows %j', (earlier, later) => {
+])('the match %j of an earlier route shadows %j', (earlier, later) => {
   expect(isShadowed(earlier, later)).toBe(true);
 });
 
@@ -54,7 +53,7 @@ it.each<[HttpMatchRequest, HttpMatchRequest]>([
     { ...prefix('/a'), port: 80 },
     { ...prefix('/a/late'), port: 81 },
   ],
-])('a match of an earlier route, %j, does not shadow %j', (earlier, later) => {
+])('the match %j of an earlier route does not shadow %j', (earlier, later) => {
   expect(isShadowed(earlier, later)).toBe(false);
 });
 

@@ -101,10 +101,9 @@ interface EarlierMatch extends Conditions {
 const anyPath = '/';
 /** Prefix-shadowed matches reported per object. */
 const maxOfObject = 20;
-/** Matches of one prefix that are compared with a later match. */
 const maxOfPrefix = 16;
 
-/** Matches by path prefix, so that a later match is compared only with prefixes of its own path. */
+/** Indexes matches by path prefix, so that a later match is compared only with prefixes of its own path. */
 class EarlierPrefixes {
   readonly #byPrefix = new Map<string, EarlierMatch[]>();
   readonly #lengths = new Set<number>();

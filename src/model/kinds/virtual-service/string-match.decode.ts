@@ -48,7 +48,7 @@ const nonEmptyMatch = refine(written, (match, path) =>
 
 export const stringMatch: Decoder<StringMatch> = describedAs(
   (value: unknown, path: string): Decoded<StringMatch> => {
-    // `*` alone is not an expression; it has a meaning for headers and parameters only.
+    // `*` is not an expression; it has a meaning only for headers and parameters.
     if (isObject(value) && value.regex === '*')
       return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
     return E.map((match: WrittenMatch) => match as StringMatch)(nonEmptyMatch(value, path));

@@ -1,4 +1,4 @@
-/** Decoding of VirtualService, field by field. Rules across fields: virtual-service.rules.ts. */
+/** Decodes a VirtualService field by field. Rules across fields: virtual-service.rules.ts. */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -132,7 +132,7 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
   headers: optional(headers),
 });
 
-/** Part of a header: Envoy rejects a whole configuration for one with a line break. */
+/** Part of a header: Envoy rejects a complete configuration for one with a line break. */
 const headerText: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const redirect: Decoder<V.HttpRedirect> = inSchema(
@@ -286,7 +286,6 @@ const corsPolicy = struct<V.CorsPolicy>(
   { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
 );
 
-/** A field that applies to requests forwarded to a service. */
 function ofForwarded<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(
     field,

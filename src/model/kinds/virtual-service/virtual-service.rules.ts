@@ -59,7 +59,6 @@ function isAuthority(header: string): boolean {
   return header.toLowerCase() === ':authority' || header.toLowerCase() === 'host';
 }
 
-/** Checks a header name where pseudo-headers are invalid. */
 export function plainHeaderNameViolation(header: string): violation.Violation | undefined {
   if (token.test(header)) return undefined;
   return violation.mustBe('a header name', header);
@@ -187,7 +186,6 @@ export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldErr
   ];
 }
 
-/** A prefix rewrite needs a prefix match. */
 function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
   if (redirect?.prefixRewrite === undefined) return [];
   return match.flatMap(({ uri }, index) =>
@@ -308,7 +306,7 @@ function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
     .map((field) => violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${alone}`)));
 }
 
-/** Rejects two different settings of the authority, as it is unclear which is intended. */
+/** Rejects two different settings of the authority, because the intended one is unknown. */
 function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)

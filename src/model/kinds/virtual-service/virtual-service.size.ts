@@ -33,13 +33,13 @@ export function virtualServiceUnits(spec: VirtualService): number {
   return Math.max(spec.hosts.length, 1) * sum(fields, (field) => sum(spec[field] ?? [], routeUnits));
 }
 
-/** Units of the Envoy routes of one route for one host: one route per match, each repeating everything but the other matches. */
+/** Units of one route for one host: one Envoy route per match, each repeating everything but the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
   return match.length === 0 ? unitsOf(bytes) : sum(match, (one) => unitsOf(bytes + bytesOf(one)));
 }
 
-/** Units for a number of bytes, at least one. */
+/** At least one. */
 export function unitsOf(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / unitBytes));
 }

@@ -1,4 +1,4 @@
-/** `networking.istio.io` VirtualService, decoded: durations in milliseconds; unset fields are absent. */
+/** `networking.istio.io` VirtualService. Durations in milliseconds; unset fields are absent. */
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
 export interface VirtualService {
@@ -30,7 +30,7 @@ export interface HttpRoute {
   readonly mirrors?: readonly HttpMirrorPolicy[];
   readonly corsPolicy?: CorsPolicy;
   readonly headers?: Headers;
-  /** Status for a destination that the proxy does not know. Set by HTTPRoutes only; users cannot write it. */
+  /** Status for a destination that the proxy does not know. Set only by HTTPRoutes; users cannot write it. */
   readonly missingDestinationStatus?: 500;
 }
 
@@ -58,7 +58,7 @@ export interface HttpMatchRequest {
   readonly gateways?: readonly string[];
   readonly ignoreUriCase?: boolean;
   readonly statPrefix?: string;
-  /** The prefix of `uri` matches whole path segments. Set by Ingresses only; users cannot write it. */
+  /** The prefix of `uri` matches complete path segments. Set only by Ingresses; users cannot write it. */
   readonly bySegments?: boolean;
   readonly never?: Never;
 }
@@ -90,7 +90,7 @@ export interface Delegate {
 }
 
 export interface HttpRedirect {
-  /** The whole path. Not combined with `prefixRewrite`. */
+  /** The complete path. Not combined with `prefixRewrite`. */
   readonly uri?: string;
   /** Replaces the matched prefix. */
   readonly prefixRewrite?: string;
@@ -99,7 +99,7 @@ export interface HttpRedirect {
   readonly derivePort?: 'FROM_PROTOCOL_DEFAULT' | 'FROM_REQUEST_PORT';
   readonly scheme?: string;
   readonly redirectCode?: number;
-  /** Includes the port in the redirect even if it is the scheme's default. Set by HTTPRoutes only; users cannot write it. */
+  /** Includes the port in the redirect even if it is the scheme's default. Set only by HTTPRoutes; users cannot write it. */
   readonly includesPort?: true;
 }
 

@@ -1,4 +1,4 @@
-/** Warns of settings of a VirtualService that are valid but probably unintended (spec/discovery.md §4.5). */
+/** Warnings about settings of a VirtualService that are valid but probably unintended (spec/discovery.md §4.5). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { literalStarInPath } from '../../fields/literal-star.ts';
@@ -11,7 +11,7 @@ import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
-    // Prefix shadowing is reported by the bounded checks across objects.
+    // The bounded checks across objects report prefix shadowing.
     ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
     ...largeBodies(spec),
     ...faultsWithoutPercentage(spec),
@@ -52,7 +52,7 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
   });
 }
 
-/** A sidecar verifies tokens of inbound requests only, not of outbound ones. */
+/** A sidecar verifies only tokens of inbound requests. */
 function claimsInMesh(spec: V.VirtualService): FieldError[] {
   if (!spec.gateways?.includes('mesh')) return [];
   return claimMatches(spec).map((path) =>

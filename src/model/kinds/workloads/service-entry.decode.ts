@@ -300,7 +300,7 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 const waypointLabel = 'istio.io/use-waypoint';
 
-/** As in Istio: only sidecars resolve names of the mesh. */
+/** As in Istio, only sidecars resolve names of the mesh. */
 export function waypointErrors(
   { resolution, location }: ServiceEntry,
   { labels }: Pick<MetadataTexts, 'labels'>,
@@ -317,7 +317,6 @@ export function waypointErrors(
   );
 }
 
-/** Endpoint ports refer to the object's ports by name. */
 function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
   const known = new Set(spec.ports.map((item) => item.name));
   return (spec.endpoints ?? []).flatMap((endpoint, index) =>

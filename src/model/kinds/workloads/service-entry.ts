@@ -1,4 +1,3 @@
-/** `networking.istio.io` ServiceEntry, decoded. */
 import type { ApplicationProtocol } from '../../fields/protocol.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 import type { WorkloadSelector } from './workload-selector.ts';

@@ -42,7 +42,7 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
 /**
- * 0 is valid with a Unix socket only, which is checked with the bind address. A port without a protocol uses protocol detection, except on
+ * 0 is valid only with a Unix socket, which is checked with the bind address. A port without a protocol uses protocol detection, except on
  * ports of server-first protocols, where it would stall.
  */
 const sidecarPort: Decoder<SidecarPort> = mapped(

@@ -1,4 +1,3 @@
-/** `networking.istio.io` Sidecar, decoded. */
 import type { ApplicationProtocol } from '../../fields/protocol.ts';
 import type { ConnectionPoolSettings } from '../destinations/traffic-policy.ts';
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
@@ -43,7 +42,7 @@ export interface SidecarPort {
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
 
 /**
- * Handling of traffic to hosts that are not in the registry. ALLOW_ANY_DYNAMIC_DNS forwards plain HTTP requests to the address that DNS
+ * Handling of traffic to hosts that are not in the registry. ALLOW_ANY_DYNAMIC_DNS forwards plaintext HTTP requests to the address that DNS
  * returns for their host.
  */
 export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';

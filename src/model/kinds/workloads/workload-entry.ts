@@ -1,4 +1,4 @@
-/** `networking.istio.io` WorkloadEntry, decoded; also an endpoint of a ServiceEntry. */
+/** `networking.istio.io` WorkloadEntry; also an endpoint of a ServiceEntry. */
 export interface WorkloadEntry {
   /** An IP, a host name, or `unix:///path`; may be empty if `network` is set. */
   readonly address: string;

@@ -1,4 +1,4 @@
-/** `networking.istio.io` WorkloadGroup, decoded: the template of WorkloadEntries that workloads register automatically. */
+/** The template of WorkloadEntries that workloads register automatically (`networking.istio.io` WorkloadGroup). */
 import type { WorkloadEntry } from './workload-entry.ts';
 
 export interface WorkloadGroup {

@@ -1,6 +1,5 @@
 /**
- * Parses responses of Consul's catalog and health endpoints. A list of the wrong type is an error; fields of the wrong type count as
- * absent.
+ * Parses responses of Consul's catalog and health endpoints. A list of the wrong type is an error; fields of the wrong type count as absent.
  */
 import { isObject, ownValue } from '../../../runtime/json-object.ts';
 import type { ConsulHealth, ConsulInstance, ConsulLocality, ConsulNode } from './consul-instance.ts';
@@ -28,18 +27,27 @@ export function isMeshService(name: string): boolean {
   return name !== '' && name !== 'consul' && !name.endsWith('-sidecar-proxy');
 }
 
-/** Node names in `/v1/catalog/nodes`. @throws InvalidCatalog */
+/**
+ * From `/v1/catalog/nodes`.
+ * @throws InvalidCatalog
+ */
 export function nodeNames(body: unknown): readonly string[] {
   return objectsIn(body, 'list of nodes').flatMap((node) => textOf(node, 'Node') || []);
 }
 
-/** Service names in `/v1/catalog/services`. @throws InvalidCatalog */
+/**
+ * From `/v1/catalog/services`.
+ * @throws InvalidCatalog
+ */
 export function serviceNames(body: unknown): readonly string[] {
   if (!isObject(body)) throw new InvalidCatalog(`services must be an object, got ${typeOf(body)}`);
   return Object.keys(body);
 }
 
-/** `/v1/catalog/node-services/NODE`. @throws InvalidCatalog */
+/**
+ * From `/v1/catalog/node-services/NODE`.
+ * @throws InvalidCatalog
+ */
 export function nodeServices(body: unknown): NodeServices {
   if (!isObject(body)) throw new InvalidCatalog(`services of a node must be an object, got ${typeOf(body)}`);
   if (!isObject(body.Node)) return { instances: [] };
@@ -48,7 +56,10 @@ export function nodeServices(body: unknown): NodeServices {
   return { node, instances: services.flatMap((service) => instanceOf(service, node, 'passing')) };
 }
 
-/** `/v1/health/service/NAME`, with the status of the checks. @throws InvalidCatalog */
+/**
+ * From `/v1/health/service/NAME`, with the status of the checks.
+ * @throws InvalidCatalog
+ */
 export function serviceInstances(body: unknown): readonly ConsulInstance[] {
   return objectsIn(body, 'list of instances').flatMap((entry) => {
     if (!isObject(entry.Node) || !isObject(entry.Service)) return [];
@@ -57,7 +68,10 @@ export function serviceInstances(body: unknown): readonly ConsulInstance[] {
   });
 }
 
-/** Checks in `/v1/health/state/any` that do not pass. @throws InvalidCatalog */
+/**
+ * Checks in `/v1/health/state/any` that do not pass.
+ * @throws InvalidCatalog
+ */
 export function failingChecks(body: unknown): readonly ConsulCheck[] {
   return objectsIn(body, 'list of checks').flatMap((check) => {
     const status = statusOf(check);

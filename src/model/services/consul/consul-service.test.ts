@@ -66,8 +66,8 @@ describe('a service of Consul', () => {
   });
 });
 
-describe('an endpoint', () => {
-  it('has the weight of its health, none with weight 0, and is unhealthy when a check is critical', () => {
+describe('an endpoint of Consul', () => {
+  it('has the weight of its health, does not exist with weight 0, and is unhealthy when a check is critical', () => {
     const weights = { passing: 10, warning: 2 };
     const of = (more: Partial<ConsulInstance>) =>
       converted({ weights, ...more }).endpoints.map(({ weight, health }) => `${weight} ${health}`);
@@ -83,7 +83,7 @@ describe('an endpoint', () => {
     expect(endpoint?.labels).toEqual({ version: 'v2', team: 'shop', zone: 'a' });
   });
 
-  it('has the locality of its labels, itself, its node, or its datacenter', () => {
+  it('has the locality of its labels, its instance, its node, or its datacenter', () => {
     const of = (more: Partial<ConsulInstance>) => converted(more).endpoints[0]?.locality;
     const located = { ...node, locality: { region: 'r1', zone: 'z1' } };
     expect(of({})).toBe('dc1');
@@ -115,7 +115,7 @@ const checksBody = [
   { Node: 'n2', ServiceID: 'web-1', Status: 'passing' },
 ];
 
-describe("Consul's JSON", () => {
+describe('the JSON of Consul', () => {
   it('has no services of Consul itself, sidecar proxies or gateways', () => {
     expect(nodeServices(nodeBody).instances.map(({ service }) => service)).toEqual(['web']);
     expect(nodeServices({ Node: null, Services: null })).toEqual({ instances: [] });
@@ -134,7 +134,7 @@ describe("Consul's JSON", () => {
     expect(unknown?.health).toBe('critical');
   });
 
-  it('of any shape is either rejected as a whole or gives valid services', () => {
+  it('of any shape is either rejected completely or gives valid services', () => {
     const odd = [null, true, -1, 1e300, '', '__proto__', 'a\nb', [], {}, [null], { __proto__: 1 }, 'x'.repeat(5_000)];
     const seed = 42;
     let state = seed;

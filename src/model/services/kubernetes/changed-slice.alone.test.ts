@@ -78,7 +78,7 @@ it('a changed Service is converted, and its new selector applies', () => {
   expect([targetsOf('web'), targetsOf('other')].map(({ length }) => length)).toEqual([0, 1]);
 });
 
-/** Per endpoint; actually 67. A decoder that copies its input took 98. */
+/** Per endpoint; 67 were measured. A decoder that copies its input took 98. */
 const maxWorkOfEndpoint = 80;
 
 it('decoding a slice takes a bounded number of calls and elements per endpoint', () => {

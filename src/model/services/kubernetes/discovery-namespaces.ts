@@ -1,9 +1,11 @@
-/** Selects the namespaces of the mesh: `discoverySelectors` (spec/discovery.md §3.2). */
 import { type LabelSelector, selectsLabels } from '../../kinds/label-selector.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Selectors are ORed; without selectors every namespace matches. */
+/**
+ * Whether a namespace belongs to the mesh: `discoverySelectors` (spec/discovery.md §3.2). Selectors are ORed; without selectors every
+ * namespace matches.
+ */
 export function isDiscovered(
   namespace: string,
   labels: Labels | undefined,

@@ -31,7 +31,7 @@ const slice = (index: number, ready: boolean): ConfigObjectChange<Config> => {
 const callsOf = (work: CountedWork, name: string): number =>
   [...work].reduce((sum, [call, count]) => sum + (call.startsWith(`${name} `) ? count : 0), 0);
 
-it('no endpoint is looked up by ID if the order is unchanged', () => {
+it('a change of one slice looks up no endpoint by ID if the order is unchanged', () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const shards = new EndpointShards();
   const apply = (...changes: readonly ConfigObjectChange<Config>[]): void => {
@@ -60,6 +60,6 @@ it('an address in many slices with different ports costs each slice only its own
     found = services.apply([service, ...slices]).services[0]!.endpoints.length;
   });
   expect(found).toBe(20 * ports.length);
-  // Once for the slice, once for the whole list.
+  // Once for the slice, once for the complete list.
   expect(callsOf(work, 'endpointId')).toBeLessThanOrEqual(2 * 20 * ports.length);
 });

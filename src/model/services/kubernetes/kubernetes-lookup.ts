@@ -16,7 +16,6 @@ export interface SelectingService {
 export interface KubernetesFacts {
   readonly clusterId: string;
   readonly pods: ReadonlyMap<string, Workload>;
-  /** By {@link addressIn}. */
   readonly podsByAddress: ReadonlyMap<string, readonly Workload[]>;
   readonly selectors: SelectorIndex<SelectingService>;
   readonly addresses: AddressBook;
@@ -82,7 +81,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 }
 
-/** The workload port of a service port; `undefined` for a port name that the workload does not have. */
+/** `undefined` for a port name that the workload does not have. */
 export function targetPortOf(
   { targetPort, port }: Pick<KubernetesServicePort, 'targetPort' | 'port'>,
   workload: Pick<Workload, 'ports'>,

@@ -45,7 +45,7 @@ const endpointsOf = (yaml: string): readonly Endpoint[] =>
   givenMesh(yaml).registry.endpoints.get(host)?.get('shop') ?? [];
 const addresses = (yaml: string): string[] => endpointsOf(yaml).map(({ address, health }) => `${address} ${health}`);
 
-describe("a cluster's services", () => {
+describe('services of a cluster', () => {
   it('have host names of name, namespace and domain, and the endpoints of their slices', () => {
     expect(serviceOf(service(selecting))).toMatchObject({
       ...{
@@ -73,7 +73,7 @@ describe("a cluster's services", () => {
     });
   });
 
-  it('have both families of addresses', () => {
+  it('have addresses of both IP families', () => {
     expect(serviceOf(service('clusterIP: 10.9.0.1, clusterIPs: [10.9.0.1, "fd00::1"]'))?.addresses).toEqual([
       '10.9.0.1',
       'fd00::1',
@@ -124,7 +124,7 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
     });
   });
 
-  it('are left out if no discovery selector selects their namespace', () => {
+  it('are omitted if no discovery selector selects their namespace', () => {
     const area = document('Namespace', 'shop', '', ', labels: {mesh: "on"}');
     const selectors = (value: string): string => `discoverySelectors: [{matchLabels: {mesh: "${value}"}}]`;
     expect(serviceOf(service(selecting) + area, selectors('on'))).toBeDefined();
@@ -138,7 +138,7 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
   });
 });
 
-describe("a cluster's endpoints", () => {
+describe('endpoints of a cluster', () => {
   it('have the properties of their pod and its node', () => {
     const yaml =
       service(selecting) +
@@ -162,7 +162,7 @@ describe("a cluster's endpoints", () => {
     ]);
   });
 
-  it('find their pod by address without a reference to it', () => {
+  it('find their pod by address if the slice does not reference it', () => {
     const [endpoint] = endpointsOf(service(selecting) + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint?.serviceAccount).toContain('sa-web');
   });
@@ -211,7 +211,7 @@ describe("a cluster's endpoints", () => {
     expect(addresses(service(selecting) + both)).toEqual(['10.0.0.1 healthy', '10.0.0.2 healthy', '10.0.0.3 healthy']);
   });
 
-  it('are not taken from slices of names, nor from those of multi-cluster services', () => {
+  it('are not taken from slices of host names, nor from those of multi-cluster services', () => {
     const names = slice(at('a.example.com'), { addressType: 'FQDN' });
     const multicluster = slice(at('10.0.0.1'), {
       name: 'x',
@@ -231,7 +231,7 @@ describe("a cluster's endpoints", () => {
     expect(addresses(service(selecting) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
   });
 
-  it('that several slices contain count once, and are ready if any slice reports so', () => {
+  it('that several slices contain count once, and are ready if any slice reports them as ready', () => {
     const [old, now] = [at('10.0.0.1', ', conditions: {ready: false, terminating: true}'), at('10.0.0.1')];
     const of = (...slices: readonly string[]): string[] =>
       addresses(service(selecting) + slices.map((one, index) => slice(one, { name: `web-${index}` })).join(''));
@@ -239,7 +239,7 @@ describe("a cluster's endpoints", () => {
     expect(of(now, old)).toEqual(['10.0.0.1 healthy']);
   });
 
-  it('of a service without a selector are used as they are, without properties of pods', () => {
+  it('of a service without a selector are used unchanged, without properties of pods', () => {
     const [endpoint] = endpointsOf(service('clusterIP: 10.9.0.1') + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint).toMatchObject({ address: '10.0.0.1', serviceAccount: '', labels: {}, tlsMode: 'disabled' });
   });
@@ -296,7 +296,7 @@ spec:
     expect(of(after)).toEqual(['10.1.0.1:9090']);
   });
 
-  it('ignore a reported property that has a `toString` of its own', () => {
+  it('ignore a reported property that has its own `toString`', () => {
     const strange = '{toString: 1, valueOf: 1}';
     const unhealthy = `${entry()}status: {conditions: [{type: Healthy, status: ${strange}}]}\n`;
     expect(endpointsOf(service(selecting) + unhealthy)).toMatchObject([{ health: 'healthy' }]);
@@ -348,7 +348,7 @@ spec:
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
   });
 
-  it('serve a named container port: TCP before others, then the first, sidecars last', () => {
+  it('serve a named container port: TCP ports first, then the first port, sidecars last', () => {
     const port = (name: string, number: number, protocol = 'TCP'): string =>
       `{name: ${name}, containerPort: ${number}, protocol: ${protocol}}`;
     const served = (...[containers, initContainers = '']: [string, string?]): unknown => {
@@ -387,7 +387,7 @@ spec:
     ).toEqual([]);
   });
 
-  it('contribute network gateways through services labelled as such', () => {
+  it('contribute network gateways through services with the label', () => {
     const gateway = (labels: string): string =>
       `${service('type: LoadBalancer, clusterIP: 10.9.0.1', `, labels: {${labels}}`)}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}]}}\n`;
     expect(givenMesh(gateway('topology.istio.io/network: west')).registry.gateways.all).toEqual([

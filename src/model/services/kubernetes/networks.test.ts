@@ -8,13 +8,23 @@ const meshNetworks = (...endpoints: readonly NetworkEndpoints[]): MeshNetworks =
 const address = '10.0.0.1';
 
 it.each<[string, MeshNetworks, string, string]>([
-  ['of the network that its system namespace is labelled with', meshNetworks(), 'labelled', 'labelled'],
-  ['so, whatever the mesh says of its cluster', meshNetworks({ fromRegistry: 'c1' }), 'labelled', 'labelled'],
-  ['so, whatever the mesh says of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), 'labelled', 'labelled'],
-  ['else of that of its cluster', meshNetworks({ fromRegistry: 'c1' }), '', 'mesh'],
-  ['else of that of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), '', 'mesh'],
-  ['else of none', meshNetworks({ fromRegistry: 'c2' }, { fromCidr: '10.1.0.0/16' }), '', ''],
-])('an address is %s', (_, networks, label, expected) => {
+  ['that is the label of its system namespace', meshNetworks(), 'labelled', 'labelled'],
+  [
+    'that is this label, before the mesh network of its cluster',
+    meshNetworks({ fromRegistry: 'c1' }),
+    'labelled',
+    'labelled',
+  ],
+  [
+    'that is this label, before the mesh network of its range',
+    meshNetworks({ fromCidr: '10.0.0.0/8' }),
+    'labelled',
+    'labelled',
+  ],
+  ['that is otherwise the mesh network of its cluster', meshNetworks({ fromRegistry: 'c1' }), '', 'mesh'],
+  ['that is otherwise the mesh network of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), '', 'mesh'],
+  ['that is otherwise unknown', meshNetworks({ fromRegistry: 'c2' }, { fromCidr: '10.1.0.0/16' }), '', ''],
+])('an address has a network %s', (_, networks, label, expected) => {
   expect(new ClusterNetworks(networks, 'c1', label).of(address)).toBe(expected);
 });
 

@@ -50,7 +50,7 @@ function portsOf({ containers, initContainers }: KubernetesPod['spec']): Kuberne
   return [...containers, ...sidecars].flatMap(({ ports }) => ports);
 }
 
-/** Of several ports with one name, the first TCP port applies, else the first, as in Kubernetes (kubernetes#54213). */
+/** Of several ports with the same name, the first TCP port applies, else the first, as in Kubernetes (kubernetes#54213). */
 export function portsByName(ports: readonly KubernetesContainerPort[]): Readonly<Record<string, number>> {
   const named = ports.filter(({ name }) => name !== '');
   const { tcp = [], others = [] } = Object.groupBy(named, ({ protocol }) => (protocol === 'TCP' ? 'tcp' : 'others'));
@@ -98,7 +98,7 @@ function withTopology(
   return { ...labels, ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')) };
 }
 
-/** Name of the pod's controller, derived from its name and labels: `web` of `web-5d9c7b-x2x4q` and of `web-0`. */
+/** Derived from the pod's name and labels: `web` of `web-5d9c7b-x2x4q` and of `web-0`. */
 function workloadName(name: string, labels: Readonly<Record<string, string>>): string {
   const hash = labels['pod-template-hash'];
   const cut = hash ? name.lastIndexOf(`-${hash}-`) : -1;

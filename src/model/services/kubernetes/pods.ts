@@ -51,7 +51,7 @@ export class Pods {
     return name === undefined ? undefined : this.#nodes.get(name);
   }
 
-  /** Stores the object; {@link renew} builds its workload. */
+  /** {@link renew} builds the workload of the stored object. */
   putPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
     const nodesOf = (one: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
@@ -61,7 +61,7 @@ export class Pods {
     else this.#objects.set(id, config);
   }
 
-  /** Stores a node. Returns whether its relevant fields changed, and the pods on it. */
+  /** Returns whether the node's relevant fields changed, and the pods on it. */
   putNode(
     name: string,
     config: Config<KubernetesNode> | undefined,
@@ -79,10 +79,8 @@ export class Pods {
   }
 
   /**
-   * Rebuilds the workload of a pod.
-   *
    * @param visible whether the pod's namespace is part of the mesh
-   * @returns `undefined` if unchanged
+   * @returns `undefined` if the workload is unchanged
    */
   renew(id: string, networks: ClusterNetworks, visible: (namespace: string) => boolean): WorkloadEvent | undefined {
     const config = this.#objects.get(id);
@@ -98,7 +96,6 @@ export class Pods {
     return { previous, current };
   }
 
-  /** The only pod of a namespace at an address; `undefined` if there are several or none. */
   at(namespace: string, address: string): Workload | undefined {
     return onlyPodAt(this.byAddress, namespace, address);
   }

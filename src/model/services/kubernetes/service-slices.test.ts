@@ -23,7 +23,7 @@ async function kept(addAndRemove: (index: number) => void): Promise<number> {
   return (await used()) - baseline;
 }
 
-it('a service without slices retains no memory after many additions and removals', async () => {
+it('ServiceSlices retains no memory for a service without slices after many additions and removals', async () => {
   const slices = new ServiceSlices();
   const bytes = await kept((index) => {
     slices.put('shop/slice', sliceOf(`web-${index}`));
@@ -34,7 +34,7 @@ it('a service without slices retains no memory after many additions and removals
   expect(bytes).toBeLessThan(1_000_000);
 });
 
-it('unused keys retain no memory', async () => {
+it('UsageIndex retains no memory for unused keys', async () => {
   const users = new UsageIndex();
   users.put('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
   users.put('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));

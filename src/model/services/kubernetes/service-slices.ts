@@ -6,11 +6,10 @@ import { type Endpoints, slicesOf } from '../../kinds/kubernetes/endpoints.ts';
 /** IDs are `namespace/name`. */
 export class ServiceSlices {
   readonly #slices = new Map<string, Config<EndpointSlice>>();
-  /** Slices by ID, by service. */
   readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
-  /** Stores a slice. Returns its former and current services. */
+  /** Returns the former and current services of the slice. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];
     const previous = this.#slices.get(id);
@@ -38,12 +37,11 @@ export class ServiceSlices {
     return this.#slices.get(id);
   }
 
-  /** Stores an Endpoints object, whose ID is that of its service. */
   putEndpoints(id: string, current: Config<Endpoints> | undefined): void {
     put(this.#endpoints, id, current);
   }
 
-  /** A service's EndpointSlices if there are any, else its Endpoints: a cluster keeps both. */
+  /** A service's EndpointSlices if there are any, else its Endpoints: a cluster has both. */
   of(service: string): readonly EndpointSlice[] {
     const slices = [...(this.#ofService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);
@@ -57,7 +55,7 @@ function put<V>(map: Map<string, V>, key: string, value: V | undefined): void {
   else map.set(key, value);
 }
 
-/** The service of a slice; `undefined` for slices of multi-cluster services, which belong to another registry. */
+/** `undefined` for slices of multi-cluster services, which belong to another registry. */
 function serviceOfSlice({ namespace, labels }: Config): string | undefined {
   if (labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
   const name = labels['kubernetes.io/service-name'];

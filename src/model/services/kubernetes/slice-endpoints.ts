@@ -6,7 +6,7 @@ import type { EndpointTemplate, Workload } from '../workload.ts';
 
 export interface SliceContext {
   readonly namespace: string;
-  /** Whether the service has a selector. Without one, endpoints are managed externally and used as they are. */
+  /** Without a selector, endpoints are managed externally and used unchanged. */
   readonly hasSelector: boolean;
   /** Unready endpoints count as ready. */
   readonly publishNotReady: boolean;
@@ -19,7 +19,7 @@ export interface SliceContext {
 
 export interface SliceEndpoints {
   readonly endpoints: readonly Endpoint[];
-  /** `namespace/name` of referenced pods that are not yet known: their endpoints are left out. */
+  /** `namespace/name` of referenced pods that are not yet known: their endpoints are omitted. */
   readonly pending: readonly string[];
   readonly bare: readonly string[];
 }

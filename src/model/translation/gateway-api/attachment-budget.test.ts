@@ -1,4 +1,4 @@
-/** A tenant's many valid routes, and sizes of real meshes that the limit must not affect. */
+/** Many valid routes of one tenant, and sizes of real meshes that the limit must not affect. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
@@ -150,7 +150,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect([matches, closed]).toEqual([8 * 17, 0]);
   });
 
-  it('do not use up the share of another namespace, nor that of Gateways in other namespaces', () => {
+  it('use up neither the share of another namespace, nor that of Gateways in other namespaces', () => {
     const yaml =
       gateway(16) +
       gateway(1, 'protocol: HTTP', 'bank') +
@@ -163,7 +163,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(acceptedOf(yaml, 'bank/pay')).toMatchObject([{ reason: 'Accepted' }]);
   });
 
-  it('count towards the limit also at a Gateway whose status another revision writes', () => {
+  it('also count towards the limit at a Gateway whose status another revision writes', () => {
     const other = gateway(16).replaceAll('front', 'other');
     const both = `${toFront}, {name: other, namespace: shop}`;
     const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: both }).join('');
@@ -213,7 +213,7 @@ describe('TLSRoutes and TCPRoutes', () => {
   it('count once at each listener (TCPRoute)', () => {
     const routes = list(520, (i) => route(`r${i}`, { kind: 'TCPRoute' }));
     const { matches, beyondLimit } = translate(gateway(64, 'protocol: TCP') + cart + routes);
-    // Of several TCPRoutes the oldest receives the connections of a listener.
+    // Only the oldest of several TCPRoutes receives the connections of a listener.
     expect({ matches, beyondLimit }).toEqual({ matches: 64, beyondLimit: 8 });
   });
 
@@ -225,7 +225,7 @@ describe('TLSRoutes and TCPRoutes', () => {
   });
 });
 
-it('routes of Services beyond the limit respond with 503 at all of them', () => {
+it('routes of Services beyond the limit respond with 503 at all of these Services', () => {
   const parents = list(16, (i) => `{group: "", kind: Service, name: s${i}, namespace: bank}`, ', ');
   const services = list(16, (i) => service(`s${i}`, 'bank'));
   const {

@@ -1,8 +1,8 @@
 /**
- * Limits what the routes of one namespace attach to Gateways and Services. Each match is translated for each host of each listener: 500
- * routes with 128 matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. Within
- * the limit, the oldest routes stay attached. A younger one responds with 503, so that its requests do not reach a wider route; beyond
- * twice the limit it is not attached. The result does not depend on arrival order.
+ * Limits attachments of one namespace's routes to Gateways and Services. Each match is translated for each host of each listener: 500 routes
+ * with 128 matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. Within the limit,
+ * the oldest routes stay attached. A younger one responds with 503, so that its requests do not reach a wider route; beyond twice the limit
+ * it is not attached. The result does not depend on arrival order.
  */
 import type { Config } from '../../config/config.ts';
 import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
@@ -76,8 +76,7 @@ export class RoutesBeyondLimit {
   }
 
   /**
-   * Why the route is not attached. The text depends on the route alone, so that changes of other routes do not report it again.
-   *
+   * Why the route is not attached. The text depends only on the route, so that changes of other routes do not report it again.
    * @returns `undefined` if it is attached
    */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
@@ -103,7 +102,6 @@ export class RoutesBeyondLimit {
 /**
  * Each namespace's Gateways have their own share, because their owner adds listeners and must not consume what routes may attach elsewhere.
  * All Services have one share.
- *
  * @param parentNamespace of a Gateway; `undefined` for Services
  */
 function shareOf({ namespace }: Config, parentNamespace: string | undefined): string {

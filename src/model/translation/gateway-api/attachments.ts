@@ -43,7 +43,7 @@ export interface ParentRefusal {
   readonly about?: TranslationWarning;
 }
 
-/** Result of a parent reference; `foreign`: the parent belongs to another controller or to none. */
+/** `foreign`: the parent belongs to another controller or to none. */
 export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
 export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
@@ -153,7 +153,7 @@ function atGateway(
   };
   const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
     if (!isOpen(listener)) return [];
-    // Leaves out hosts whose requests go to a listener with a narrower hostname.
+    // Omits hosts whose requests go to a listener with a narrower hostname.
     const reachableHosts = [...hosts].filter((host) => !isServedByNarrower(host, listener, gateway.listeners));
     return reachableHosts.length === 0 ? [] : [{ route, listener, hosts: reachableHosts }];
   });

@@ -1,4 +1,3 @@
-/** Status of BackendTLSPolicies for each Gateway that routes to their Services. */
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
@@ -36,8 +35,8 @@ const at = 'Gateway shop/front';
 const resolved = 'ResolvedRefs True ResolvedRefs';
 const { certificate } = createAuthority();
 
-describe('a BackendTLSPolicy', () => {
-  it('reports to each Gateway that routes to its Service, and to no other', () => {
+describe('the status of a BackendTLSPolicy', () => {
+  it('is for each Gateway that routes to its Service, and for no other', () => {
     expect(statusOf(mesh + policy(system))).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
     expect(statusOf(gateway('front') + service('cart') + policy(system))).toEqual([]);
   });
@@ -69,7 +68,7 @@ describe('a BackendTLSPolicy', () => {
       'ResolvedRefs False InvalidKind',
     ],
     ['wellKnownCACertificates: example.com/other', '', 'Accepted False Invalid', resolved],
-  ])('with %s reports whether its CA certificates are usable %#', (validation, more, accepted, references) => {
+  ])('reports with %s whether its CA certificates are usable %#', (validation, more, accepted, references) => {
     expect(statusOf(mesh + more + policy(validation))).toEqual([`${at}, ${accepted}, ${references}`]);
   });
 
@@ -80,7 +79,7 @@ describe('a BackendTLSPolicy', () => {
     expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
   });
 
-  it('that is invalid reports that requests get 503', () => {
+  it('reports for an invalid policy that requests get 503', () => {
     expect(statusOf(mesh + policy('crl: list'))).toEqual([`${at}, Accepted False Invalid, ${resolved}`]);
   });
 });

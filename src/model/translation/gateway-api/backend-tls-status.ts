@@ -1,6 +1,5 @@
 /**
- * Status of BackendTLSPolicies: one entry per Gateway of this control plane that routes to a Service of the policy (the API's
- * PolicyStatus).
+ * Status of BackendTLSPolicies: one entry per Gateway of this control plane that routes to a Service of the policy (the API's PolicyStatus).
  */
 import type { Config } from '../../config/config.ts';
 import type { BackendTlsPolicy } from '../../kinds/gateway-api/backend-tls-policy.ts';
@@ -19,7 +18,7 @@ const maxAncestors = 16;
 
 type GatewaysByService = ReadonlyMap<string, ReadonlySet<Config>>;
 
-/** By `namespace/name`; ancestors take the place of a route's parents. */
+/** By `namespace/name`; ancestors correspond to a route's parents. */
 export function backendTlsStatuses(
   policies: readonly Config<BackendTlsPolicy>[],
   attachments: readonly ListenerAttachment[],

@@ -1,4 +1,3 @@
-/** Destinations of route rules. */
 import type { Config } from '../../config/config.ts';
 import { isShortName } from '../../fields/hostname.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
@@ -17,7 +16,7 @@ export interface MissingBackend {
 
 /**
  * @param inMesh the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
- *   "Namespace boundaries"). At a Gateway, the grant protects the backend from external clients.
+ * "Namespace boundaries"). At a Gateway, the grant protects the backend from external clients.
  */
 export function destinationOf(
   ref: BackendRef,

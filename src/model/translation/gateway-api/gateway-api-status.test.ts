@@ -33,29 +33,29 @@ const cart = service('cart');
 
 const at = (more = '', rules = toCart): string => route(`{parentRefs: [{name: front${more}}], ${rules}}`);
 
-describe('a route at a Gateway', () => {
+describe('a route with a Gateway as parent', () => {
   const named = '{name: plain, port: 80, protocol: HTTP, hostname: "*.shop.test"}';
 
   it.each<[string, string, string[]]>([
-    ['is at it', gateway() + at() + cart, good],
+    ['is attached to the Gateway', gateway() + at() + cart, good],
     [
-      'is at no listener of that name',
+      'names a listener that does not exist',
       gateway() + at(', sectionName: other') + cart,
       ['Accepted False NoMatchingParent'],
     ],
-    ['is at no listener of that port', gateway() + at(', port: 81') + cart, ['Accepted False NoMatchingParent']],
+    ['names a port without a listener', gateway() + at(', port: 81') + cart, ['Accepted False NoMatchingParent']],
     [
-      'has no hostname of a listener',
+      'has no hostname in common with a listener',
       gateway(named) + route(`{parentRefs: [{name: front}], hostnames: [a.test], ${toCart}}`) + cart,
       ['Accepted False NoMatchingListenerHostname'],
     ],
     [
-      'is of a kind that no listener takes',
+      'has a kind that no listener permits',
       gateway('{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}') + at() + cart,
       ['Accepted False NotAllowedByListeners'],
     ],
     [
-      'is of a kind that the protocol is not for',
+      'has a kind that the listener protocol does not support',
       gateway('{name: t, port: 80, protocol: TCP}') + at(', sectionName: t') + cart,
       ['Accepted False NotAllowedByListeners'],
     ],
@@ -64,7 +64,7 @@ describe('a route at a Gateway', () => {
     expect(routeOf(yaml)).toEqual([...expected, ...rest]);
   });
 
-  it('of a namespace that it does not permit is not attached', () => {
+  it('is not attached if the Gateway does not permit its namespace', () => {
     const other = route(`{parentRefs: [{name: front, namespace: shop}], ${toCart}}`, { namespace: 'other' });
     expect(routeOf(gateway() + other + service('cart', 'other'), 'other')).toEqual([
       'Accepted False NotAllowedByListeners',
@@ -73,23 +73,23 @@ describe('a route at a Gateway', () => {
   });
 
   it.each<[string, string, string]>([
-    ['that is not there', '{name: no, port: 80}', 'BackendNotFound'],
+    ['that does not exist', '{name: no, port: 80}', 'BackendNotFound'],
     ['without that port', '{name: cart, port: 81}', 'BackendNotFound'],
     ['of another kind', '{kind: ConfigMap, name: cart, port: 80}', 'InvalidKind'],
-    ['of a namespace that lets nobody in', '{name: cart, namespace: far, port: 80}', 'RefNotPermitted'],
-  ])('to a backend %s has an unresolved reference', (_, ref, reason) => {
+    ['of a namespace without a grant', '{name: cart, namespace: far, port: 80}', 'RefNotPermitted'],
+  ])('has an unresolved reference to a backend %s', (_, ref, reason) => {
     const rules = `rules: [{backendRefs: [{name: cart, port: 80}, ${ref}]}]`;
     const yaml = gateway() + at('', rules) + cart + service('cart', 'far');
     expect(routeOf(yaml)).toEqual([good[0], `ResolvedRefs False ${reason}`]);
   });
 
-  it('with a missing mirror has an unresolved reference', () => {
+  it('has an unresolved reference to a missing mirror', () => {
     const mirror = 'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: no, port: 80}}}]';
     const yaml = gateway() + at('', `rules: [{${mirror}, backendRefs: [{name: cart, port: 80}]}]`) + cart;
     expect(routeOf(yaml)).toEqual([good[0], 'ResolvedRefs False BackendNotFound']);
   });
 
-  it('of a Service with a missing mirror has an unresolved reference', () => {
+  it('has an unresolved reference to a missing mirror of a Service', () => {
     const mirror = (ref: string) => `filters: [{type: RequestMirror, requestMirror: {backendRef: {${ref}}}}]`;
     for (const ref of ['name: no, port: 80', 'name: cart, port: 81', 'name: no, namespace: far, port: 80']) {
       const spec = `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{${mirror(ref)}, backendRefs: [{name: cart, port: 80}]}]}`;
@@ -107,26 +107,26 @@ describe('a route at a Gateway', () => {
       `rules: [${toCartBy(`${cors}, `)}, ${toCartBy('matches: [{path: {value: /a}}], ')}]`,
       [good[0], 'PartiallyInvalid True UnsupportedValue', good[1]],
     ],
-  ])('with an unsupported filter reports it: %s', (rules, expected) => {
+  ])('reports an unsupported filter: %s', (rules, expected) => {
     expect(routeOf(gateway() + at('', rules) + cart)).toEqual(expected);
   });
 
   it.each([
-    ['that is not there', ''],
+    ['that does not exist', ''],
     ['of another controller', document('GatewayClass', 'istio', '{controllerName: example.com/other}') + gateway()],
-    ['of a class that nobody knows', gateway().replace('istio', 'nobody')],
-  ])('%s gets no status from this control plane', (_, front) => {
+    ['of an unknown class', gateway().replace('istio', 'nobody')],
+  ])('gets no status from this control plane at a Gateway %s', (_, front) => {
     expect(routeOf(front + at() + cart)).toEqual([]);
   });
 
-  it('of another revision gets no status from this one, nor does the Gateway', () => {
+  it('gets no status from this control plane at a Gateway of another revision', () => {
     const set = setOf(gateway() + at() + cart);
     const status = atOnce(computingGatewayApiStatus(set, 'cluster.local', () => true));
     expect([status.KubernetesGateway.size, status.HTTPRoute.get('shop/cart')!.parents.length]).toEqual([0, 0]);
   });
 });
 
-describe('a GRPCRoute', () => {
+describe('the status of a GRPCRoute', () => {
   const grpc = (more = ''): string =>
     document(
       'GRPCRoute',
@@ -136,7 +136,7 @@ describe('a GRPCRoute', () => {
   const statusOf = (yaml: string): string[] =>
     short(statusesOf(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
 
-  it('has a status like an HTTPRoute, and counts at its listener beside one of the same name', () => {
+  it('is like that of an HTTPRoute, and its listener also counts it beside an HTTPRoute of the same name', () => {
     const both = gateway() + grpc() + at() + cart;
     expect(statusOf(both)).toEqual(good);
     expect(routeOf(both)).toEqual(good);
@@ -144,14 +144,14 @@ describe('a GRPCRoute', () => {
     expect(statusOf(gateway() + grpc(', {name: gone, port: 80}') + cart)[1]).toBe('ResolvedRefs False BackendNotFound');
   });
 
-  it('is not attached to a listener that permits HTTPRoutes only', () => {
+  it('reports that a listener permits only HTTPRoutes', () => {
     const only = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}]}}';
     expect(statusOf(gateway(only) + grpc() + cart)[0]).toBe('Accepted False NotAllowedByListeners');
     expect(listenerOf(gateway(only)).supportedKinds).toMatchObject([{ kind: 'HTTPRoute' }]);
   });
 });
 
-describe('TLSRoutes and TCPRoutes', () => {
+describe('the status of TLSRoutes and TCPRoutes', () => {
   const listeners =
     '{name: raw, port: 9000, protocol: TCP}, {name: through, port: 8443, protocol: TLS, hostname: "*.a.test", tls: {mode: Passthrough}}, ' +
     '{name: ended, port: 8444, protocol: TLS, tls: {certificateRefs: [{name: web}]}}, {name: web, port: 8443, protocol: HTTPS, hostname: b.test, tls: {certificateRefs: [{name: web}]}}';
@@ -179,11 +179,11 @@ describe('TLSRoutes and TCPRoutes', () => {
     ['TLSRoute', tls('through'), good],
     ['TLSRoute', tls('raw'), ['Accepted False NotAllowedByListeners', good[1]]],
     ['TLSRoute', tls('ended'), good],
-  ] as const)('%s %#', (kind, yaml, expected) => {
+  ] as const)('for a %s %#', (kind, yaml, expected) => {
     expect(statusOf(kind, yaml)).toEqual(expected);
   });
 
-  it('report the listeners they may attach to; TLS and HTTPS share a port', () => {
+  it('lists the kinds of their listeners; TLS and HTTPS share a port', () => {
     const [raw, through, ended, web] = gatewayOf(gateway(listeners) + tcp('raw') + tls('through') + cart).listeners;
     const kindsOf = (one = raw): string[] => one!.supportedKinds.map(({ kind }) => kind);
     expect([raw, through, ended, web].map(kindsOf)).toEqual([
@@ -196,7 +196,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     for (const one of [raw, through, web]) expect(short(one!.conditions)).toContain('Conflicted False NoConflicts');
   });
 
-  it('report that a Service is not a valid parent of a TLSRoute', () => {
+  it('reports that a Service is not a valid parent of a TLSRoute', () => {
     const over = document(
       'TLSRoute',
       'cart',
@@ -206,17 +206,17 @@ describe('TLSRoutes and TCPRoutes', () => {
   });
 });
 
-describe('a route of a Service', () => {
+describe('the status of a route of a Service', () => {
   it.each([
     ['{kind: Service, group: "", name: cart}', good],
     ['{kind: Service, group: "", name: cart, port: 99}', ['Accepted False NoMatchingParent', good[1]]],
     ['{kind: Service, group: "", name: no}', ['Accepted False NoMatchingParent', good[1]]],
-  ])('%s', (parent, expected) => {
+  ])('for the parent %s', (parent, expected) => {
     expect(routeOf(route(`{parentRefs: [${parent}], ${toCart}}`) + cart)).toEqual(expected);
   });
 });
 
-describe('a listener', () => {
+describe('the status of a listener', () => {
   const free = 'Conflicted False NoConflicts';
   const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
   const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: 'gateway.networking.k8s.io', kind }));
@@ -266,7 +266,7 @@ describe('a listener', () => {
       [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', free],
       0,
     ],
-  ])('%s', (listener, conditions, kinds) => {
+  ])('for %s', (listener, conditions, kinds) => {
     expect(listenerOf(gateway(listener))).toMatchObject({ conditions, supportedKinds: routeKinds.slice(0, kinds) });
   });
 
@@ -277,21 +277,21 @@ describe('a listener', () => {
   const secret = (data: string): string =>
     `---\napiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: shop}\ndata: ${data}\n`;
   it.each([
-    ['is not there', '{name: web}', '', 'InvalidCertificateRef'],
-    ['is no certificate', '{name: web}', secret('{tls.crt: eA==, tls.key: eA==}'), 'InvalidCertificateRef'],
-    ['is no Secret', '{kind: ConfigMap, name: web}', '', 'InvalidCertificateRef'],
-    ['is of a namespace that lets nobody in', '{name: web, namespace: far}', '', 'RefNotPermitted'],
-  ])('whose certificate %s', (_, ref, more, reason) => {
+    ['does not exist', '{name: web}', '', 'InvalidCertificateRef'],
+    ['is invalid', '{name: web}', secret('{tls.crt: eA==, tls.key: eA==}'), 'InvalidCertificateRef'],
+    ['is not a Secret', '{kind: ConfigMap, name: web}', '', 'InvalidCertificateRef'],
+    ['is in a namespace without a grant', '{name: web, namespace: far}', '', 'RefNotPermitted'],
+  ])('is not active if its certificate %s', (_, ref, more, reason) => {
     expect(listenerOf(gateway(secure(ref)) + more).conditions).toEqual(broken(reason));
   });
 
-  it('with a valid certificate is active', () => {
+  it('is active with a valid certificate', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
     expect(listenerOf(gateway(secure('{name: web}')) + secret(data)).conditions).toEqual(fine);
   });
 
-  it('with a granted certificate of another namespace is active', () => {
+  it('is active with a granted certificate of another namespace', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
     const grant = document(
@@ -306,7 +306,7 @@ describe('a listener', () => {
     expect(listenerOf(granted + secret(data)).conditions).toEqual(broken('InvalidCertificateRef'));
   });
 
-  it('on a port of another protocol is conflicted', () => {
+  it('is conflicted on a port of another protocol', () => {
     const yaml = gateway(
       '{name: b, port: 80, protocol: HTTP}, {name: a, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}',
     );
@@ -317,7 +317,7 @@ describe('a listener', () => {
   });
 });
 
-describe('a Gateway', () => {
+describe('the status of a Gateway', () => {
   const of = (yaml: string) => {
     const { conditions, addresses } = gatewayOf(yaml);
     return [...short(conditions), ...addresses.map(({ type, value }) => `${type} ${value}`)];
@@ -338,7 +338,7 @@ describe('a Gateway', () => {
       [accepted, 'Programmed True Programmed', 'IPAddress 192.0.2.7', 'Hostname edge.test', 'IPAddress 192.0.2.8'],
     ],
     [
-      'whose Service is only in the cluster',
+      'whose Service is internal to the cluster',
       gateway() + edge('type: ClusterIP'),
       [accepted, 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
     ],
@@ -348,26 +348,26 @@ describe('a Gateway', () => {
       [accepted, 'Programmed True Programmed', 'Hostname cart.shop.svc.cluster.local'],
     ],
     [
-      'that names a Service that is not there',
+      'that names a Service that does not exist',
       gateway(plain, 'addresses: [{type: Hostname, value: no}], '),
       [accepted, 'Programmed False AddressNotAssigned'],
     ],
     [
-      'that asks for an address',
+      'that requests an address',
       gateway(plain, 'addresses: [{type: IPAddress, value: 192.0.2.1}], ') + edge('type: ClusterIP'),
       ['Accepted False UnsupportedAddress', 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
     ],
     [
-      'of whose listeners one is not accepted',
+      'of which one listener is not accepted',
       gateway(`${plain}, {name: t, port: 81, protocol: UDP}`) + edge('type: ClusterIP'),
       ['Accepted True ListenersNotValid', 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
     ],
     [
-      'of whose listeners none is',
+      'of which no listener is accepted',
       gateway('{name: t, port: 81, protocol: UDP}') + edge('type: ClusterIP'),
       ['Accepted False ListenersNotValid', 'Programmed False Invalid', 'Hostname edge.shop.svc.cluster.local'],
     ],
-  ])('%s', (_, yaml, expected) => {
+  ])('is reported for one %s', (_, yaml, expected) => {
     expect(of(yaml)).toEqual(expected);
   });
 });
@@ -381,7 +381,7 @@ it('a GatewayClass is accepted if it belongs to this control plane, and gets no 
   ]);
 });
 
-it('the status of many objects takes time in proportion to their number', () => {
+it('computing the status of many objects takes time in proportion to their number', () => {
   const many = sized({ short: 100, full: 1_000 });
   const set = (gateways: number) => {
     const objects = Array.from({ length: gateways }, (_, index) =>
@@ -403,6 +403,6 @@ it('the status of many objects takes time in proportion to their number', () => 
     }
   };
   const [few, all] = [timeOf(set(many / 10)), timeOf(set(many))];
-  // Ten times as many: ten times as long, and not a hundred times.
+  // Ten times as many objects take ten times as long, and not a hundred times.
   expect(all / few).toBeLessThan(40);
 });

@@ -12,7 +12,6 @@ export interface KnownListener {
   readonly gateway: Config<KubernetesGateway>;
   readonly listener: Listener;
   readonly index: number;
-  /** Name of the generated Istio Gateway. */
   readonly gatewayName: string;
   /** `*` if not set. */
   readonly hostname: string;
@@ -53,7 +52,7 @@ export function takesRequests({ listener }: KnownListener): boolean {
   return routeKindsOf(listener) === ofRequests;
 }
 
-/** Listeners of equal use may share a port: the client sends a host name first. */
+/** Listeners with the same use may share a port, because the client sends a host name first. */
 export function portUseOf({ protocol }: Listener): string {
   return protocol === 'TLS' ? 'HTTPS' : protocol;
 }
@@ -135,7 +134,6 @@ export function gatewayOf(known: KnownListener, { domain }: TranslationContext):
 
 function serverOf({ server, listener, hostname, refusal }: KnownListener): Server {
   if (server !== undefined) return server;
-  // Only TLS and HTTPS listeners can be closed.
   const protocol = listener.protocol === 'TLS' ? 'TLS' : 'HTTPS';
   return {
     port: { number: listener.port, protocol, name: 'default' },
@@ -162,7 +160,6 @@ export function isWithinWider(one: KnownListener, all: readonly KnownListener[])
 
 const hostnames = new WeakMap<readonly KnownListener[], ReadonlyMap<string, ReadonlySet<string>>>();
 
-/** Hostnames of active or closing listeners on the same port. */
 function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListener[]): ReadonlySet<string> {
   const portOf = (one: Listener): string => `${portUseOf(one)} ${one.port}`;
   let onPorts = hostnames.get(all);

@@ -30,7 +30,7 @@ export function* gatewayVirtualServices(
   };
   for (const listener of listeners) {
     const routes = byListener.get(listener) ?? [];
-    // Unattached routes are translated as well, to report their errors.
+    // Unattached routes are also translated, to report their errors.
     const placed = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
     for (const attachment of routes) {
       placed.set(attachment.route, placedAt(attachment));
@@ -64,7 +64,7 @@ function entranceOf({ listener: { port, protocol } }: KnownListener) {
   return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
 }
 
-/** A regular expression behind a match of everything is almost certainly unintended. */
+/** A regular expression after a match of every path is almost certainly unintended. */
 function reportUnreached(
   matches: readonly PlacedRoute[],
   routes: readonly Config<RouteObject>[],
@@ -144,7 +144,7 @@ export function parentsText(routes: readonly Config<RouteObject>[]): string {
   return routes.map(({ kind, namespace, name }) => `${kind}/${name}.${namespace}`).join();
 }
 
-/** Origin of a route's hosts: its hostnames, or those of its parents. */
+/** A route's hostnames, or those of its parents. */
 export function hostsOrigin({ kind, namespace, name, spec }: Config<RouteObject>): Origin {
   return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
 }

@@ -1,4 +1,4 @@
-/** Effects of a careless or hostile owner of routes on other routes, and on what Gateways permit. */
+/** Effects of a careless or hostile owner of routes on other routes, and on the permissions of Gateways. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
@@ -54,7 +54,7 @@ describe('a route does not replace another one', () => {
   });
 });
 
-describe('a Hostname as backend', () => {
+describe('a backend of kind Hostname', () => {
   const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`) + service('cart');
   const to = (name: string, more = ''): string =>
     document(
@@ -125,7 +125,7 @@ describe('several routes for the same connections', () => {
     ]);
   });
 
-  it('of 1,000 TCPRoutes at 64 listeners generate 64 objects', () => {
+  it('generate 64 objects for 1,000 TCPRoutes at 64 listeners', () => {
     const listeners = Array.from({ length: 64 }, (_, i) => `{name: l${i}, port: ${9000 + i}, protocol: TCP}`);
     const routes = Array.from({ length: 1000 }, (_, i) => route('TCPRoute', `r${i}`, 'shop'));
     expect(hostsOf(gateway(listeners.join()) + services + routes.join(''))).toHaveLength(64);
@@ -196,19 +196,13 @@ describe('an inactive listener with TLS', () => {
   });
 
   it.each([
-    ['where nobody else has the port', https('narrow', 'a.b.test', bad)],
+    ['if no other listener uses the port', https('narrow', 'a.b.test', bad)],
+    ['if the others use another port', `${https('wide', '*.b.test', good, 444)}, ${https('narrow', 'a.b.test', bad)}`],
     [
-      'where the others have another port',
-      `${https('wide', '*.b.test', good, 444)}, ${https('narrow', 'a.b.test', bad)}`,
-    ],
-    [
-      'where another one has its name',
+      'if another one has its name',
       `{name: through, port: 443, protocol: TLS, hostname: a.b.test, tls: {mode: Passthrough}}, ${https('narrow', 'a.b.test', bad)}`,
     ],
-    [
-      'where the port is of plain requests',
-      `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', bad)}`,
-    ],
+    ['if the port is plaintext', `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', bad)}`],
   ])('does not affect others %s', (_, listeners) => {
     expect(closedIn(gateway(listeners)).filter((closed) => closed !== undefined)).toEqual([]);
   });

@@ -50,7 +50,7 @@ export function routeNameOf({ kind, namespace, name }: Config): string {
   return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
 }
 
-/** Whether a route differs per Gateway port or scheme, which redirects contain. */
+/** Redirects contain the port and scheme of the Gateway. */
 export function dependsOnEntrance({ spec: { rules } }: Config<RouteObject>): boolean {
   return rules.some(({ filters }) => filters.some(({ requestRedirect }) => requestRedirect !== undefined));
 }
@@ -119,7 +119,6 @@ class RuleAction {
   readonly #entrance: Entrance;
   readonly #context: TranslationContext;
   readonly #status: 500 | 503;
-  /** Response to requests without a destination. */
   readonly #refused: HttpRoute;
   /** Envoy's own response is 503. */
   readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
@@ -171,7 +170,6 @@ class RuleAction {
     return this.#forward ?? this.#refused;
   }
 
-  /** `undefined` if there is no valid destination. */
   #destinations(): readonly HttpRouteDestination[] | undefined {
     const { backendRefs } = this.#rule;
     if (backendRefs.length === 0) {

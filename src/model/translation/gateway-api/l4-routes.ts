@@ -19,7 +19,7 @@ export function* l4VirtualServices(
   reportShadowed(toListeners, first, context);
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
-    // Unattached routes are resolved as well, to report their errors.
+    // Unattached routes are also resolved, to report their errors.
     const found = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
@@ -44,7 +44,6 @@ function matchKeysOf({ route, hosts }: ListenerAttachment): readonly string[] {
 }
 
 interface FirstRoutes {
-  /** The route for connections with this name at a listener. */
   of(listener: KnownListener, name: string): Config<RouteObject> | undefined;
 }
 

@@ -18,7 +18,7 @@ class NamedListeners {
     this.#byHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
   }
 
-  /** Listeners that share hosts with the given ones, in order; all without hostnames. */
+  /** Listeners that share hosts with the given ones, in order; all listeners without hostnames. */
   sharing(hostnames: readonly string[]): readonly SharedHosts[] {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));

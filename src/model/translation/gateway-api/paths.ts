@@ -1,4 +1,3 @@
-/** Path matches and path modifiers of the Gateway API. */
 import type { HttpRouteMatch, PathModifier } from '../../kinds/gateway-api/http-route.ts';
 import type { HttpMatchRequest, HttpRedirect, HttpRewrite } from '../../kinds/virtual-service/virtual-service.ts';
 import { pathOf } from './precedence.ts';
@@ -6,7 +5,7 @@ import { pathOf } from './precedence.ts';
 type PathCondition = Pick<HttpMatchRequest, 'uri' | 'bySegments'>;
 
 /**
- * Prefixes match whole segments: `/a` matches `/a` and everything below `/a/`. A prefix that is removed needs two matches: Envoy replaces
+ * Prefixes match complete segments: `/a` matches `/a` and everything below `/a/`. A prefix that is removed needs two matches: Envoy replaces
  * text, so replacing `/a` by `/` would turn `/a/b` into `//b`.
  */
 export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | undefined): readonly PathCondition[] {
@@ -37,7 +36,6 @@ export function pathRewrite(
   return { uriRegexRewrite: { match: wholePath, rewrite: literal(rooted(modifier.replaceFullPath)) } };
 }
 
-/** The redirect for a match of {@link pathMatches}. */
 export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pick<HttpRedirect, 'uri'> {
   if (modifier.type === 'ReplaceFullPath') return { uri: rooted(modifier.replaceFullPath) };
   const { uri } = prefixRewrite(modifier.replacePrefixMatch, match);

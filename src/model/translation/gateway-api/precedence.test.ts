@@ -30,22 +30,26 @@ function placed(written: Written): RankedMatch {
   return { match, age, routeName: name, rule, index };
 }
 
-describe('of two matches for one request', () => {
+describe('among matches of one request', () => {
   it.each<[string, Written, Written]>([
-    ['an exact path is before a longer prefix', { exact: '/a' }, { prefix: '/a/b/c', method: 'GET', headers: 3 }],
-    ['the longer prefix is before the shorter', { prefix: '/a/b' }, { prefix: '/a', method: 'GET', headers: 5 }],
-    ['slashes at its end make no prefix longer', { prefix: '/ab', method: 'GET' }, { prefix: '/ab///' }],
-    ['a prefix is before an expression', { prefix: '/a' }, { regex: '/a/[0-9]+/.*', headers: 1 }],
-    ['a method alone is before an expression', { prefix: '/', method: 'GET' }, { regex: '/a/b', headers: 9 }],
-    ['any path is before an expression', { prefix: '/' }, { regex: '/a', method: 'GET', params: 9 }],
-    ['of two expressions the longer is first', { regex: '/a/b' }, { regex: '/a', method: 'GET' }],
-    ['one with a method is before one with headers', { prefix: '/a', method: 'GET' }, { prefix: '/a', headers: 4 }],
-    ['more headers are before fewer', { headers: 2 }, { headers: 1, params: 5 }],
-    ['more query parameters are before fewer', { headers: 1, params: 2 }, { headers: 1, params: 1, age: -1 }],
-    ['the older route is before the younger', { age: 1, name: 'z/z', rule: 7 }, { age: 2, name: 'a/a' }],
-    ['of one age the name decides, its namespace first', { name: 'a/z', rule: 3 }, { name: 'b/a' }],
-    ['in a route the earlier rule is first', { rule: 1, index: 9 }, { rule: 2 }],
-    ['in a rule the earlier match is first', { index: 1 }, { index: 2 }],
+    ['an exact path precedes a longer prefix', { exact: '/a' }, { prefix: '/a/b/c', method: 'GET', headers: 3 }],
+    ['the longer prefix precedes the shorter one', { prefix: '/a/b' }, { prefix: '/a', method: 'GET', headers: 5 }],
+    ['trailing slashes make no prefix longer', { prefix: '/ab', method: 'GET' }, { prefix: '/ab///' }],
+    ['a prefix precedes a regular expression', { prefix: '/a' }, { regex: '/a/[0-9]+/.*', headers: 1 }],
+    [
+      'a method without a path precedes a regular expression',
+      { prefix: '/', method: 'GET' },
+      { regex: '/a/b', headers: 9 },
+    ],
+    ['any path precedes a regular expression', { prefix: '/' }, { regex: '/a', method: 'GET', params: 9 }],
+    ['the longer of two regular expressions comes first', { regex: '/a/b' }, { regex: '/a', method: 'GET' }],
+    ['a match with a method precedes one with headers', { prefix: '/a', method: 'GET' }, { prefix: '/a', headers: 4 }],
+    ['more headers precede fewer ones', { headers: 2 }, { headers: 1, params: 5 }],
+    ['more query parameters precede fewer ones', { headers: 1, params: 2 }, { headers: 1, params: 1, age: -1 }],
+    ['the older route precedes the younger one', { age: 1, name: 'z/z', rule: 7 }, { age: 2, name: 'a/a' }],
+    ['names decide at equal age, the namespace first', { name: 'a/z', rule: 3 }, { name: 'b/a' }],
+    ['the earlier rule of a route comes first', { rule: 1, index: 9 }, { rule: 2 }],
+    ['the earlier match of a rule comes first', { index: 1 }, { index: 2 }],
   ])('%s', (_, first, second) => {
     expect(byPrecedence(placed(first), placed(second))).toBeLessThan(0);
     expect(byPrecedence(placed(second), placed(first))).toBeGreaterThan(0);

@@ -1,4 +1,3 @@
-/** Precedence among matches of one request (the Gateway API's order, HTTPRouteRule.matches). */
 import { compareText } from '../../config/config.ts';
 import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
 
@@ -12,8 +11,9 @@ export interface RankedMatch {
 }
 
 /**
- * Order: exact path, longest prefix, regular expression; then a method, most headers, most query parameters, oldest route, route name,
- * position in the route. The API does not define the rank of regular expressions; Istio ranks them last as well.
+ * Precedence among matches of one request (the Gateway API's HTTPRouteRule.matches): exact path, longest prefix, regular expression; then a
+ * method, most headers, most query parameters, oldest route, route name, position in the route. The API does not define the rank of regular
+ * expressions; Istio also ranks them last.
  */
 export function byPrecedence(a: RankedMatch, b: RankedMatch): number {
   return (

@@ -25,11 +25,11 @@ const plain = '{name: l, port: 80, protocol: HTTP}';
 
 it.each<[string, string, (index: number) => string]>([
   ['TCPRoutes at 16 listeners', tcpListeners, (i) => route('TCPRoute', i)],
-  ['TLSRoutes of a name each', passthrough, (i) => route('TLSRoute', i, `hostnames: [h${i}.test], `)],
+  ['TLSRoutes of different names', passthrough, (i) => route('TLSRoute', i, `hostnames: [h${i}.test], `)],
   ['TLSRoutes of one name', passthrough, (i) => route('TLSRoute', i, 'hostnames: [x.test], ')],
-  ['GRPCRoutes of a name each', plain, (i) => route('GRPCRoute', i, `hostnames: [h${i}.test], `)],
+  ['GRPCRoutes of different names', plain, (i) => route('GRPCRoute', i, `hostnames: [h${i}.test], `)],
   [
-    'GRPCRoutes of a method each',
+    'GRPCRoutes of different methods',
     plain,
     (i) =>
       route(

@@ -25,7 +25,7 @@ export function routeStatusOf(
   return { ...(generation !== undefined && { generation }), parents };
 }
 
-/** Accepted, and PartiallyInvalid if rules are left out; the latter is omitted rather than false. */
+/** Accepted, and PartiallyInvalid if rules are omitted; the latter is absent rather than false. */
 function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[] {
   const bad = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);

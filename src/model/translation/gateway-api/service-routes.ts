@@ -79,7 +79,7 @@ function virtualService(
   });
 }
 
-/** Exports routes to exactly the namespaces that see the Service: a route alone would expose its host. */
+/** Exports routes to exactly the namespaces that see the Service: otherwise a route would expose its host. */
 function exportedLike(service: Config<KubernetesService>): readonly string[] {
   const exportTo = exportAnnotation(service);
   return exportTo.length > 0 ? exportTo : ['*'];

@@ -245,7 +245,7 @@ describe('an HTTPRoute at a Gateway', () => {
     expect(virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(expected);
   });
 
-  it('is attached to the listener with the narrowest hostname only, from which nothing falls through to wider ones', () => {
+  it('is attached only to the listener with the narrowest hostname, and no request falls through to wider ones', () => {
     const listeners = [
       '{name: any, port: 80, protocol: HTTP}',
       '{name: wide, port: 80, protocol: HTTP, hostname: "*.a.test"}',
@@ -520,7 +520,7 @@ describe('an HTTPRoute of a Service', () => {
       about,
     );
 
-  it('applies to all clients in the mesh, in another namespace to clients there', () => {
+  it('applies to all clients in the mesh; one in another namespace applies to clients there', () => {
     const { virtualServices, told } = translated(
       cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' }),
     );
@@ -573,7 +573,7 @@ describe('an HTTPRoute of a Service', () => {
     ]);
   });
 
-  it("in the clients' namespace takes precedence there over that of the Service", () => {
+  it("of the clients' namespace precedes that of the Service's namespace there", () => {
     const yaml = cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' });
     const { context } = givenMesh(yaml);
     const first = (namespace: string) => context.virtualServicesFor('mesh', namespace)[0]!.config.spec.http![0]!.name;
@@ -614,7 +614,7 @@ it('hostnames without a dot are literal, and not qualified with the namespace', 
   expect(bound.map(({ config }) => config.spec.hosts)).toEqual([['localhost']]);
 });
 
-describe('a translation', () => {
+describe('a translation of the Gateway API', () => {
   const objects = gateway() + cart + service('v2') + route('r', `{${toCart}}`);
 
   it('reuses unchanged objects', () => {
@@ -669,7 +669,7 @@ describe('a GRPCRoute', () => {
       [{ uri: { regex: '/(?:shop[.]v[0-9]+[.]Cart)/(?:[^/]+)' } }],
       [{ uri: { regex: '/(?:[^/]+)/(?:Get)' } }],
     ]);
-    // They are after the rule that matches every call.
+    // These matches are after the rule that matches every call.
     expect(told.filter((text) => text.includes('.method: is never reached'))).toHaveLength(2);
   });
 
@@ -799,7 +799,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     ]);
   });
 
-  it('of a Service apply to its clients (TCPRoute): those for one port first, then the oldest', () => {
+  it('of a Service apply to its clients (TCPRoute): routes for one port first, then the oldest', () => {
     const over = (name: string, more: string, created: string): string =>
       document(
         'TCPRoute',

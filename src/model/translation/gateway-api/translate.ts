@@ -1,4 +1,3 @@
-/** Translates Kubernetes' Gateway API to Istio's Gateways and VirtualServices (spec/discovery.md §4.2, §8.12). Pure. */
 import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
@@ -45,8 +44,7 @@ export function translationMayDiffer(previous: GatewayApiTranslation, touched: I
 }
 
 /**
- * Translates all Gateways of this control plane's classes, and the routes attached to them or to Services.
- *
+ * Translates Gateways of this control plane's classes, and the routes attached to them or to Services (spec/discovery.md §4.2, §8.12).
  * @param previous the last translation: unchanged objects keep their identity
  */
 export function translateGatewayApi(

@@ -1,5 +1,3 @@
-/** Look-ups for the translation of the Gateway API: Services, namespace labels, classes, grants. */
-
 import type { WarningCode } from '../../../runtime/errors.ts';
 import { type Config, configKeyOf, configKeyText } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
@@ -18,12 +16,10 @@ export type GatewayApiSources = Pick<
   'GatewayClass' | 'KubernetesGateway' | RouteKind | 'ReferenceGrant' | 'Namespace' | 'Service'
 >;
 
-/** Routes for requests. */
 export function routesIn({ HTTPRoute, GRPCRoute }: GatewayApiSources): readonly Config<RouteObject>[] {
   return GRPCRoute.length === 0 ? HTTPRoute : [...HTTPRoute, ...GRPCRoute];
 }
 
-/** Routes for connections. */
 export function l4RoutesIn({ TLSRoute, TCPRoute }: GatewayApiSources): readonly Config<RouteObject>[] {
   return [...TLSRoute, ...TCPRoute];
 }
@@ -74,7 +70,7 @@ export class TranslationContext {
     return `${name}.${namespace}.svc.${this.domain}`;
   }
 
-  /** The Service of a cluster-internal host name, existing or not; `undefined` for other names. */
+  /** Existing or not; `undefined` for other names. */
   serviceOfHost(host: string): { readonly namespace: string; readonly name: string } | undefined {
     const suffix = `.svc.${this.domain}`;
     if (!host.endsWith(suffix)) return undefined;
@@ -82,7 +78,6 @@ export class TranslationContext {
     return name === undefined || namespace === undefined || more.length > 0 ? undefined : { namespace, name };
   }
 
-  /** `undefined` for an unknown class. */
   isImplementedHere(className: string): boolean | undefined {
     const controller = this.#classes.get(className);
     if (controller !== undefined) return controller === controllerName;
