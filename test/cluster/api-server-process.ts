@@ -1,4 +1,4 @@
-/** A running API server with an authority, an administrator and a folder of its own. */
+/** A running API server with its own authority, administrator and folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ export interface ApiServerAddress {
   readonly url: string;
   /** PEM. */
   readonly ca: string;
-  /** May do everything (`system:masters`). */
+  /** Has all permissions (`system:masters`). */
   readonly adminToken: string;
   /** Keys of its authority and of service accounts, and the socket of its store. */
   readonly folder: string;
@@ -27,29 +27,32 @@ export interface ApiServerAddress {
 
 export interface RunningApiServer extends ApiServerAddress {
   readonly pid: number;
-  /** With SIGKILL; `start` restarts it with its stored data. */
+  /** Sends SIGKILL; `start` restarts the server with its stored data. */
   kill(): Promise<void>;
-  /** After it was killed: at the same address. */
+  /** Restarts a killed server at the same address. */
   start(): Promise<void>;
-  /** Ends it, and removes its folder. */
+  /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
 
 /** Network of the server, and its address for clients. */
 export interface ApiServerPlace {
-  /** Starts the command that follows in another network namespace. */
+  /** Runs the given command in another network namespace. */
   readonly prefix: readonly string[];
-  /** Port at which it listens. */
+  /** Port on which the server listens. */
   readonly port: number;
-  /** Port at loopback at which this process reaches it. */
+  /** Port at loopback at which this process reaches the server. */
   readonly reachedAt: number;
   /** Hosts of its certificate, in addition to those of loopback. */
   readonly hosts: readonly string[];
-  /** Called when the server's files are written. @returns its further flags */
+  /**
+   * Called when the server's files are written.
+   * @returns additional flags
+   */
   readonly prepare: (folder: string) => readonly string[];
 }
 
-/** It must be ready within this time, beside ten other processes. */
+/** Limit for readiness in milliseconds, beside ten other processes. */
 const readyLimitMs = 120_000;
 /** Admits objects of tests unchanged: no controller creates the service accounts that this plugin requires. */
 const admission = '--disable-admission-plugins=ServiceAccount';
@@ -103,7 +106,7 @@ export async function startApiServer(
   };
 }
 
-/** Folders of killed runs: a store takes 130 MB. */
+/** Removes folders of killed runs: a store takes 130 MB. */
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir())) {
     const owner = Number(/^cp-kube-(\d+)-/.exec(name)?.[1]);
@@ -117,7 +120,7 @@ async function placeAtLoopback(): Promise<ApiServerPlace> {
     ...{ prefix: [], port, reachedAt: port, hosts: [] },
     prepare: () => [
       ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1'],
-      // Loopback is no valid address of an endpoint.
+      // Loopback is not a valid address of an endpoint.
       '--endpoint-reconciler-type=none',
       admission,
     ],
@@ -155,14 +158,14 @@ function serverFlags(folder: string, port: number): string[] {
     `--service-account-signing-key-file=${file('accounts.key')}`,
     ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true'],
     '--watch-cache-sizes=limitranges#0',
-    // No request is throttled here, and the classification took a quarter of a start.
+    // No request is throttled here, and the classification of requests took a quarter of a start.
     '--enable-priority-and-fairness=false',
   ];
 }
 
 async function run([program = '', ...args]: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
-  // The server exits when the pipe closes, so with this process.
-  // It collects its garbage less often, for a seventh of a start's work and 90 MiB.
+  // The server exits when the pipe closes, and therefore with this process. Rarer garbage collection saves a seventh of a start's processor
+  // time, for 90 MiB.
   const env = { ...process.env, GOGC: '400' };
   const child = spawn(program, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
   endWithRunner(child);
@@ -183,7 +186,7 @@ async function run([program = '', ...args]: readonly string[], address: ApiServe
   return child;
 }
 
-/** With SIGKILL: its data is not needed, and after SIGTERM it waits a minute for its watches. */
+/** Sends SIGKILL: the data is not needed, and after SIGTERM the server waits a minute for its watches. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');
@@ -204,7 +207,7 @@ function isReady({ url, ca, adminToken }: ApiServerAddress): Promise<boolean> {
   });
 }
 
-/** Forgets the whole history of the store. */
+/** Removes the history of the store. */
 export function compact({ folder }: Pick<ApiServerAddress, 'folder'>): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = httpRequest(

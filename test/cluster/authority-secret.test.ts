@@ -1,4 +1,4 @@
-/** The authority that replicas share as a Secret: one root for all of them, in any order of starts and after any change of the Secret. */
+/** The authority that replicas share as a Secret: one root for all replicas, in any order of starts and after any change of the Secret. */
 
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function started(): ControlPlane {
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, secureGRPCAddr: '127.0.0.1:0' };
-  // Roots of other files' control planes are under the usual name in all namespaces.
+  // Control planes of other test files write their roots with the default name in all namespaces.
   const own = { PILOT_CA_CERT_CONFIGMAP: `root-of-${cluster.namespace}` };
   return new ControlPlane({ ...flags, namespace: cluster.namespace }, {}, () => {}, { ...own, ...env });
 }
@@ -56,7 +56,7 @@ const secret = (of = name): Promise<KubernetesObject> =>
   cluster.admin.request({ method: 'GET', resource: secrets, namespace: cluster.namespace, name: of }, never);
 
 async function textOf(key: string, of = name): Promise<string> {
-  // A client trims the Secrets that it stores; a list that keeps its data does not.
+  // A client trims the Secrets that it stores, but not the result of a list with `keepsData`.
   const selection = { namespace: cluster.namespace, fieldSelector: `metadata.name=${of}`, keepsData: true };
   const [object] = (await cluster.admin.list(secrets, selection, never)).items;
   return Buffer.from((object?.data as Record<string, string> | undefined)?.[key] ?? '', 'base64').toString();
@@ -65,7 +65,7 @@ async function textOf(key: string, of = name): Promise<string> {
 const dataFor = (texts: Record<string, string>) =>
   Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
 
-/** The state of the authority that is read here from a replica's page. */
+/** The state of the authority on a replica's page. */
 interface Page {
   readonly stage: string;
   readonly signer?: { readonly id: string };
@@ -76,12 +76,15 @@ async function page(plane: ControlPlane): Promise<Page> {
   return (await plane.get('/debug/authorityz')).json();
 }
 
-/** Warnings of the authority: a busy machine may cause others. */
+/** Warnings of the authority; a busy machine may cause others. */
 const troublesOf = (plane: ControlPlane): string[] => plane.troubles().filter((line) => line.includes('\tauthority\t'));
 
 const signerOf = async (plane: ControlPlane): Promise<string | undefined> => (await page(plane)).signer?.id;
 
-/** @returns PEM: leaf and roots, of a workload that shows a token of the cluster */
+/**
+ * Requests a certificate with a service account token.
+ * @returns PEM: leaf and roots
+ */
 async function certificateOf(plane: ControlPlane): Promise<string[]> {
   const ca = await textOf('root-cert.pem');
   const options = { ...serverName, 'grpc.ssl_target_name_override': `istiod.${cluster.namespace}.svc` };
@@ -96,7 +99,7 @@ async function certificateOf(plane: ControlPlane): Promise<string[]> {
   return askForCertificate(client, { csr: makeRequest(privateKey, []), bearer });
 }
 
-it('two programs that start at once share one root', async () => {
+it('two replicas that start simultaneously share one root', async () => {
   const ports = await freePorts(4);
   const programs = [ports.slice(0, 2), ports.slice(2)].map(([http, secure]) =>
     Program.start('pilot-discovery', {
@@ -142,16 +145,16 @@ it('a replica that starts later signs with the existing root, and keys are in no
   }
 });
 
-it('an invalid, empty or foreign Secret leaves the last valid one active and is reported; a deleted one is recreated', async () => {
+it('an invalid, empty or foreign Secret is reported and the last valid one stays active; a deleted Secret is recreated', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
   const [key, certificate] = [await textOf('ca-key.pem'), await textOf('ca-cert.pem')];
-  const told = (word: string) =>
+  const expectReported = (word: string) =>
     eventually(word, () => linesOf(plane.lines, 'authority.failed').some((line) => line.includes(word)));
   await cluster.patch(secrets, name, { data: dataFor({ 'ca-key.pem': 'no key' }) });
-  await told('ca-key.pem is not valid PEM');
+  await expectReported('ca-key.pem is not valid PEM');
   await cluster.patch(secrets, name, { data: null });
-  await told('ca-cert.pem is missing or empty');
+  await expectReported('ca-cert.pem is missing or empty');
   expect(await signerOf(plane)).toBe(signer);
   const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
   const strangerKey = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
@@ -159,7 +162,7 @@ it('an invalid, empty or foreign Secret leaves the last valid one active and is 
     metadata: { annotations: { 'chartpilot/rotation': null } },
     data: dataFor({ 'ca-cert.pem': stranger.root.pem, 'ca-key.pem': strangerKey, 'root-cert.pem': stranger.root.pem }),
   });
-  await told('another root');
+  await expectReported('another root');
   expect(await signerOf(plane)).toBe(signer);
   expect((await page(plane)).roots.map(({ id }) => id)).toContain(signer);
   await cluster.delete(secrets, name);
@@ -168,14 +171,14 @@ it('an invalid, empty or foreign Secret leaves the last valid one active and is 
   expect(plane.departures()).toEqual([]);
 });
 
-it('a replica that starts with an invalid Secret creates no other and reports the error until the Secret is repaired', async () => {
+it('a replica that starts with an invalid Secret creates no other one, and reports the error until the Secret is repaired', async () => {
   const root = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
   const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
   await cluster.create(secrets, { metadata: { name }, data: certificate });
   const plane = started();
-  const told = 'ca-key.pem is missing or empty';
-  await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(told));
-  // As Istio writes it: no stage, and another kind of key.
+  const reason = 'ca-key.pem is missing or empty';
+  await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(reason));
+  // As Istio writes it: without a stage, and with another type of key.
   const key = root.issuer.privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;
   await cluster.patch(secrets, name, { data: { ...certificate, ...dataFor({ 'ca-key.pem': key }) } });
   await plane.ready();
@@ -183,7 +186,7 @@ it('a replica that starts with an invalid Secret creates no other and reports th
   expect(plane.departures()).toEqual([]);
 });
 
-it('a plugged-in authority signs, another intermediate of its roots too, and one of a root that was not distributed does not', async () => {
+it('a plugged-in authority signs, also a new intermediate of its roots, but not one of a root that was not distributed', async () => {
   const make = (years = 1) =>
     generateRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
   const [first, second, third] = [await make(), await make(2), await make(3)];
@@ -211,12 +214,12 @@ it('a plugged-in authority signs, another intermediate of its roots too, and one
   await cluster.patch(secrets, 'cacerts', { data: dataOf(third, first, second, third) });
   await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
   await rootsAre(second);
-  // A user created it: no other one exists beside it.
+  // A user created the Secret, so the control plane creates no other one.
   await expect(secret()).rejects.toThrow('not found');
   expect(plane.departures()).toEqual([]);
 });
 
-/** Writes the stage with an earlier start. */
+/** Moves the start of the current stage into the past. */
 async function backdate(ms: number): Promise<void> {
   const text = (await secret()).metadata.annotations!['chartpilot/rotation']!;
   const since = new Date(Date.now() - ms).toISOString();
@@ -227,7 +230,7 @@ async function backdate(ms: number): Promise<void> {
 const annotated = (order: string): Promise<unknown> =>
   cluster.patch(secrets, name, { metadata: { annotations: { 'chartpilot/order': order } } });
 
-it('one replica writes a rotation and all follow it; it continues after a restart, and each stage has its duration', async () => {
+it('one replica writes a root rotation and all replicas follow; it continues after a restart, and each stage has its duration', async () => {
   const planes = [await replica(), await replica()];
   const first = await signerOf(planes[0]!);
   const allAre = (stage: string, signer: string | undefined, roots: number) =>
@@ -240,7 +243,7 @@ it('one replica writes a rotation and all follow it; it continues after a restar
   expect((await secret()).metadata.annotations).not.toHaveProperty('chartpilot/order');
   const { roots } = await page(planes[1]!);
   const next = roots.map(({ id }) => id).find((id) => id !== first);
-  // Not before its time, even on request.
+  // Also on request, a stage lasts its full duration.
   await annotated('rotate');
   await eventually('the order is dealt with', async () => {
     const { annotations } = (await secret()).metadata;
@@ -270,7 +273,7 @@ it('one replica writes a rotation and all follow it; it continues after a restar
   for (const plane of planes) expect([plane.departures(), troublesOf(plane)]).toEqual([[], []]);
 });
 
-it('another root in place of the signing one becomes the next root of a rotation', async () => {
+it('a root that replaces the signing root in the Secret becomes the next root of a rotation', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
   const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
@@ -282,7 +285,7 @@ it('another root in place of the signing one becomes the next root of a rotation
   await eventually('both are trusted', async () => (await page(plane)).stage === 'trusting');
   const { signer: now, roots } = await page(plane);
   expect([now?.id, new Set(roots.map(({ id }) => id))]).toEqual([signer, new Set([signer, stranger.id])]);
-  // It signs, and workloads have certificates of both: a third one would cut off those of the first.
+  // The next root signs, and workloads have certificates of both: a third root would disconnect workloads of the first one.
   await backdate(100 * dayMs);
   await eventually('the new one signs', async () => (await page(plane)).stage === 'signing');
   const third = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());

@@ -1,4 +1,4 @@
-/** Memory that the chart requests: the formula of docs/scaling.md. */
+/** Memory requests of the chart: the formula of docs/scaling.md. */
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { replicaResources } from '../bench/scaling/scaling-model.ts';
@@ -24,7 +24,7 @@ async function containerWith(...values: string[]): Promise<Container> {
 const sizing = (proxies: number, services: number, namespaces: number): string =>
   `sizing.proxies=${proxies},sizing.services=${services},sizing.namespaces=${namespaces}`;
 
-describe('memory of the control plane', () => {
+describe('the memory request of the control plane', () => {
   it.each([
     [5_000, 200, 1],
     [60_000, 5_000, 300],
@@ -38,13 +38,13 @@ describe('memory of the control plane', () => {
     });
   });
 
-  it('is 512 MiB by default, with a limit of 1 GiB that the program knows', async () => {
+  it('is 512 MiB by default, with a limit of 1 GiB that the program reads', async () => {
     const { resources, env } = await containerWith();
     expect(resources).toEqual({ requests: { cpu: '200m', memory: '512Mi' }, limits: { memory: '1024Mi' } });
     expect(env.map(({ name }) => name)).toContain('CHARTPILOT_MEMORY_LIMIT_BYTES');
   });
 
-  it('is what the values of resources specify', async () => {
+  it('is the value of resources if it is set', async () => {
     const { resources } = await containerWith('--set', 'resources.limits.memory=3Gi,resources.limits.cpu=2');
     expect(resources).toEqual({
       requests: { cpu: '200m', memory: '512Mi' },

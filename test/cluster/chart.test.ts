@@ -1,4 +1,4 @@
-/** The chart in `deploy/`: its rendering by Helm, its validation by a real API server, and whether its rights match those in use. */
+/** The Helm chart in `deploy/`: rendering, validation by a real API server, and whether its permissions match the used ones. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,8 +53,8 @@ function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): ApiResour
 }
 
 /**
- * As `kubectl apply --server-side` does. Webhooks are validated only: other test files write objects to the same API server, and no replica
- * serves them.
+ * Applies objects as `kubectl apply --server-side` does. Webhooks are only validated: other test files write objects to the same API server,
+ * and no replica serves the webhooks.
  */
 async function applied(objects: readonly KubernetesObject[]): Promise<void> {
   for (const object of objects) {
@@ -77,7 +77,7 @@ function only(objects: readonly KubernetesObject[], kind: string): KubernetesObj
 
 const nameOf = (objects: readonly KubernetesObject[]): string => only(objects, 'ServiceAccount').metadata.name;
 
-/** Starts the program with the rights of the chart and the shared root. */
+/** Starts the program with the permissions of the chart and the shared root. */
 async function started(...values: string[]): Promise<ControlPlane> {
   const objects = await rendered(...image, ...values);
   await applied(objects);
@@ -89,8 +89,8 @@ async function started(...values: string[]): Promise<ControlPlane> {
   return new ControlPlane(flags, {}, () => {}, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' });
 }
 
-describe('Helm', () => {
-  it('lints the chart without findings', async () => {
+describe('Helm with the chart of the control plane', () => {
+  it('reports no lint findings', async () => {
     expect(await run('lint', '--strict', 'deploy/chart', ...image)).toContain('0 chart(s) failed');
   });
 
@@ -104,8 +104,8 @@ describe('Helm', () => {
   });
 });
 
-describe('words that have another meaning in YAML stay words', () => {
-  it.each(['20', 'true', 'null', '1e3'])('%s', async (word) => {
+describe('the chart keeps values that have another meaning in YAML as strings', () => {
+  it.each(['20', 'true', 'null', '1e3'])('in settings with the value %s', async (word) => {
     const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
     const said = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
     const objects = await rendered(...image, ...said, '--set-string', 'env.true=b');
@@ -122,7 +122,7 @@ describe('words that have another meaning in YAML stay words', () => {
     });
   });
 
-  it('names of releases and of their namespaces stay words too', async () => {
+  it('in names of releases and namespaces', async () => {
     const text = await run(
       'template',
       '20',
@@ -141,7 +141,7 @@ describe('words that have another meaning in YAML stay words', () => {
     expect(only(objects, 'Namespace').metadata.name).toBe('30');
   });
 
-  it('flags stay words too: a comment, or a colon with a space, is a part of the flag', async () => {
+  it('in flags with a comment or a colon', async () => {
     const objects = await rendered(...image, '--set-string', 'clusterID=a #b', '--set-string', 'domain=c: d');
     const { template } = only(objects, 'Deployment').spec as {
       template: { spec: { containers: readonly [{ args: readonly string[] }] } };
@@ -151,10 +151,10 @@ describe('words that have another meaning in YAML stay words', () => {
 });
 
 describe.each([
-  ['as it is', []],
-  ['with everything', everything],
+  ['with default values', []],
+  ['with all features enabled', everything],
 ])('the chart %s', (_, values) => {
-  it('is accepted by the API server, and so are its pods in a namespace of the strictest security', async () => {
+  it('is accepted by the API server, also its pods in a namespace with the restricted Pod Security Standard', async () => {
     const objects = await rendered(...image, ...values);
     expect(new Set(objects.map(({ kind }) => kind))).toEqual(
       new Set([
@@ -183,7 +183,7 @@ describe.each([
     await cluster.apply(namespaces, { metadata: { name: strict, labels } });
     const { metadata, spec } = (only(objects, 'Deployment').spec as { template: KubernetesObject }).template;
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'istiod', namespace: strict }, spec };
-    // There is no such class.
+    // The priority class does not exist.
     const unranked = { ...pod, spec: { ...(spec as object), priorityClassName: undefined } };
     await cluster.admin.request(
       { method: 'POST', resource: resourceOf(pod), namespace: strict, body: unranked, query: { dryRun: 'All' } },
@@ -195,7 +195,7 @@ describe.each([
     ).rejects.toThrow('PodSecurity');
   });
 
-  it('selects its own pods, and names ports that they have', async () => {
+  it('selects its own pods and uses ports that they have', async () => {
     const objects = await rendered(...image, ...values);
     const { selector, template } = only(objects, 'Deployment').spec as {
       selector: { matchLabels: object };
@@ -220,8 +220,8 @@ describe.each([
   });
 });
 
-describe('rights', () => {
-  it('are sufficient: with them, and without any other, the control plane is ready', async () => {
+describe('the permissions of the chart', () => {
+  it('are sufficient to become ready', async () => {
     const dns = 'meshConfig.certificates[0].secretName=dns.web,meshConfig.certificates[0].dnsNames={web.test}';
     const plane = await started('--set', `meshConfig.trustDomain=chart.test,${dns}`);
     await plane.ready();
@@ -241,7 +241,7 @@ describe('rights', () => {
     );
   });
 
-  it('are limited to the watched kinds, the reviews of tokens and permissions, entries of workloads that register themselves, and what one replica writes', async () => {
+  it('are limited to watched kinds, token and access reviews, WorkloadEntries for auto-registration, and objects that a replica writes', async () => {
     const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
     const isQuestion = ({ verbs }: Rule): boolean => !verbs.includes('list');
     const isOfIstiosStatus = ({ apiGroups, resources, verbs }: Rule): boolean =>
@@ -287,9 +287,9 @@ describe('rights', () => {
       { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ]);
     // Istio's kinds whose status is written.
-    const told = all.filter(isOfIstiosStatus);
-    expect(told.every(({ verbs }) => verbs.join() === 'get,update')).toBe(true);
-    const names = told.flatMap(({ apiGroups: [group], resources }) =>
+    const statusRules = all.filter(isOfIstiosStatus);
+    expect(statusRules.every(({ verbs }) => verbs.join() === 'get,update')).toBe(true);
+    const names = statusRules.flatMap(({ apiGroups: [group], resources }) =>
       resources.map((resource) => `${resource.split('/')[0]}.${group}`),
     );
     expect(names.sort()).toEqual(statusKinds.map((kind) => `${kinds[kind].plural}.${kinds[kind].group}`).sort());
@@ -306,7 +306,7 @@ describe('rights', () => {
     });
     const followed = follows.input.resources.map((name) => {
       const parts = name.split('/');
-      // `v1/secrets`, `networking.istio.io/v1/gateways`; a single object has its namespace and name behind.
+      // `v1/secrets`, `networking.istio.io/v1/gateways`; a single object also has its namespace and name.
       return parts[0] === 'v1' ? `${parts[1]}.` : `${parts[2]}.${parts[0]}`;
     });
     follows.close();
@@ -314,7 +314,7 @@ describe('rights', () => {
     expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
   });
 
-  it('to the shared root are to create a Secret in the own namespace and to change that one, and no others', async () => {
+  it('for the shared root only permit creating a Secret in the own namespace and changing it', async () => {
     const roleIn = (objects: readonly KubernetesObject[]) =>
       objects.find(({ kind, metadata: { name } }) => kind === 'Role' && name.endsWith('-authority'));
     const role = roleIn(await rendered(...image));
@@ -333,7 +333,7 @@ describe('rights', () => {
     }
   });
 
-  it('to Leases, and to one ConfigMap in each namespace, are all used', async () => {
+  it('for Leases and for a ConfigMap in each namespace are all used', async () => {
     const objects = await rendered(...image);
     const role = objects.find(({ kind, metadata: { name } }) => kind === 'Role' && !name.endsWith('-authority'));
     expect(role?.rules).toEqual([
@@ -358,7 +358,7 @@ describe('rights', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
-  it('to the ConfigMap with the root are limited to its name', async () => {
+  it('for the ConfigMap with the root are limited to its name', async () => {
     const named = async (...values: string[]): Promise<unknown> => {
       const { rules } = only(await rendered(...image, ...values), 'ClusterRole') as unknown as {
         rules: readonly Rule[];
@@ -371,7 +371,7 @@ describe('rights', () => {
     expect(await named('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
   });
 
-  it('to certificate requests exist where a signer is named, and approve those of this signer alone', async () => {
+  it('for CertificateSigningRequests exist only if a signer is configured, and permit approval only for this signer', async () => {
     const group = { apiGroups: ['certificates.k8s.io'] };
     const made = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
     const rulesWith = async (...values: string[]): Promise<readonly Rule[]> => {
@@ -390,7 +390,7 @@ describe('rights', () => {
     ]);
   });
 
-  it('to run Gateways are sufficient for their Deployment, Service and ServiceAccount', async () => {
+  it('for deployed Gateways are sufficient for their Deployment, Service and ServiceAccount', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
     const gatewayClass = `run-${cluster.namespace}`;
     await cluster.apply(resourceOfKind('GatewayClass'), {
@@ -422,7 +422,7 @@ describe('rights', () => {
     await plane.stop();
   });
 
-  it('to statuses are all used', async () => {
+  it('for statuses are all used', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ServiceEntry']);
     const [gatewayClass, name] = [`chart-${cluster.namespace}`, 'front'];
     const toCart = { service: { name: 'cart', port: { number: 80 } } };
@@ -462,14 +462,14 @@ describe('rights', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
-  it('that are missing are named by /ready', async () => {
+  it('are named by /ready if they are missing', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
-    // Secrets that name other clusters as well, the two that have an authority, and those of DNS names.
-    const told =
+    // Except Secrets that configure remote clusters, the two Secrets of the authority, and those of DNS certificates.
+    const expectedReason =
       /Kubernetes: waiting for (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;
     await eventually('it waits for Secrets alone, and says why', async () => {
       const { status, text } = await plane.get('/ready');
-      return status === 503 && told.test(text.trim());
+      return status === 503 && expectedReason.test(text.trim());
     });
   });
 });

@@ -100,8 +100,8 @@ async function givenLabel(name: string, labels: Readonly<Record<string, string>>
   onTestFinished(() => label(name, none).then(() => {}));
 }
 
-describe('before the installation', () => {
-  it('a bare cluster misses a node and the Gateway API', async () => {
+describe('pilot-discovery check before the installation', () => {
+  it('reports that a new cluster lacks a node and the Gateway API', async () => {
     const report = await checked();
     expect(report.phase).toBe('before installation');
     expect(about(report, 'API server')).toEqual(['ok: Kubernetes v1.36.3']);
@@ -112,7 +112,7 @@ describe('before the installation', () => {
     expect(of(report, 'unknown')).toEqual([]);
   });
 
-  it('nodes are reported that cannot run pods of the mesh', async () => {
+  it('reports nodes that cannot run pods of the mesh', async () => {
     await givenNode('good');
     await givenNode('windows', { operatingSystem: 'windows' });
     await givenNode('power', { architecture: 'ppc64le' });
@@ -127,7 +127,7 @@ describe('before the installation', () => {
     ]);
   });
 
-  it('a user without rights sees which ones are missing, and what could not be checked', async () => {
+  it('reports missing permissions of the user, and what could not be checked', async () => {
     const report = await checked({
       rights: { cluster: [{ apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'create'] }] },
     });
@@ -140,7 +140,7 @@ describe('before the installation', () => {
     ]);
   });
 
-  it('definitions of another owner are named, and versions that are not served', async () => {
+  it('reports CRDs of another owner, and versions that are not served', async () => {
     const [group, plural, kind] = ['telemetry.istio.io', 'telemetries', 'Telemetry'];
     await given(customResourceDefinitions, {
       metadata: { name: `${plural}.${group}`, labels: { app: 'istio-pilot', release: 'istio' } },
@@ -156,7 +156,7 @@ describe('before the installation', () => {
     expect(found[0]).toMatch(/^ok: 1 of \d\d of Istio's kinds are defined, by istio-pilot$/);
   });
 
-  it('an injector of another mesh that selects the same pods is an error, one of another revision is not', async () => {
+  it('reports an injector of another mesh that selects the same pods as an error, and ignores one of another revision', async () => {
     await givenNode('good');
     await given(
       mutatingWebhookConfigurations,
@@ -174,7 +174,7 @@ describe('before the installation', () => {
     ]);
   });
 
-  it('a namespace that rejects the init container of sidecars is reported', async () => {
+  it('reports a namespace that rejects the init container of sidecars', async () => {
     await givenLabel('shop', { 'istio-injection': 'enabled', 'pod-security.kubernetes.io/enforce': 'baseline' });
     const [finding, ...others] = about(await checked(), 'admission');
     expect(others).toEqual([]);
@@ -182,7 +182,7 @@ describe('before the installation', () => {
   });
 });
 
-describe('after the installation', () => {
+describe('pilot-discovery check after the installation', () => {
   const authority = createAuthority('root of the mesh');
   const bundle = (certificate: string): string => Buffer.from(certificate).toString('base64');
 
@@ -206,7 +206,7 @@ describe('after the installation', () => {
     await given(configMaps, { metadata: settings, data: { values: JSON.stringify(values) } });
   }
 
-  it('a control plane that is not ready, without endpoints and bundles, is reported with each of them', async () => {
+  it('reports a control plane that is not ready, has no endpoints and no CA bundles', async () => {
     await givenPlane(0);
     const report = await checked();
     expect(report.phase).toBe('after installation');
@@ -218,7 +218,7 @@ describe('after the installation', () => {
     expect(about(report, 'namespaces')).toEqual(['warning: no namespace is in the mesh']);
   });
 
-  it('a bundle must contain the root of the mesh', async () => {
+  it('reports a CA bundle without the root of the mesh', async () => {
     await givenPlane(1, bundle(createAuthority('another root').certificate));
     const report = await checked();
     expect(about(report, 'deployment')).toEqual(['warning: istiod: 1 of 2 replicas are ready']);
@@ -227,7 +227,7 @@ describe('after the installation', () => {
     ]);
   });
 
-  it('pods without a sidecar, old sidecars, wrong labels and a webhook that cannot be called are reported', async () => {
+  it('reports pods without a sidecar, old sidecars, wrong labels and an unreachable webhook', async () => {
     const pod = (name: string, containers: readonly string[], labels = {}): Promise<void> =>
       given(pods, {
         metadata: { name, namespace: 'shop', labels },
@@ -265,7 +265,7 @@ describe('after the installation', () => {
   });
 });
 
-describe('the command', () => {
+describe('pilot-discovery check', () => {
   async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
     const { executable, args: before } = pilotDiscovery();
     return new Promise((resolve) => {
@@ -276,7 +276,7 @@ describe('the command', () => {
     });
   }
 
-  it('exits with 0 without an error, with 1 for one, and with 2 for a cluster that it cannot read', async () => {
+  it('exits with 0 without errors, with 1 with errors, and with 2 if it cannot read the cluster', async () => {
     const kubeconfig = join(folder, 'config');
     writeKubeconfig(kubeconfig, cluster);
     const without = await run('--kubeconfig', kubeconfig);

@@ -1,4 +1,4 @@
-/** An API server with a namespace for this file alone, and access to both. */
+/** An API server, a namespace that only this test file uses, and clients for both. */
 import type { ClusterAccess } from '../../src/discovery/kubernetes/access/cluster-access.ts';
 import {
   type ApiResource,
@@ -25,15 +25,15 @@ export interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-/** A service account and what it may do. */
+/** Permissions of a service account. */
 export interface Rights {
-  /** In all namespaces. */
+  /** Rules for all namespaces. */
   readonly cluster?: readonly Rule[];
-  /** In the file's own. */
+  /** Rules for the namespace of the test file. */
   readonly namespace?: readonly Rule[];
 }
 
-/** An object to write; without a namespace, in the file's own. */
+/** An object to write; by default in the namespace of the test file. */
 export interface ObjectToWrite {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly [field: string]: unknown };
   readonly [field: string]: unknown;
@@ -47,7 +47,7 @@ export class Cluster {
   readonly #clients: Http2ApiServer[] = [];
   #made = 0;
 
-  /** @param release ends what keeps the server there */
+  /** @param release called when the server is no longer needed */
   async begin(address: ApiServerAddress, release = (): void => {}): Promise<void> {
     this.#address = address;
     this.#release = release;
@@ -64,7 +64,7 @@ export class Cluster {
     this.#release();
   }
 
-  /** May do everything. */
+  /** A client with all permissions. */
   get admin(): Http2ApiServer {
     return this.#admin ?? unbegun();
   }
@@ -83,14 +83,14 @@ export class Cluster {
     };
   }
 
-  /** Ends with the file. */
+  /** A client that closes when the test file ends. */
   client(token?: string, limits?: Partial<ApiServerLimits>): Http2ApiServer {
     const made = new Http2ApiServer(this.access(token), limits);
     this.#clients.push(made);
     return made;
   }
 
-  /** A client as a service account that may do this, and nothing else. */
+  /** A client of a service account with only these permissions. */
   async clientWith(rights: Rights): Promise<Http2ApiServer> {
     return this.client(await this.token(await this.account(rights)));
   }
@@ -111,13 +111,16 @@ export class Cluster {
       const roleRef = { apiGroup: rbac.group, kind: role.kind, name: roleName };
       await this.create(binding, { metadata, subjects, roleRef });
     };
-    // Cluster-wide names are shared.
+    // Names without a namespace are shared by all test files.
     if (cluster !== undefined) await grant(clusterRoles, clusterRoleBindings, `${this.namespace}-${name}`, cluster);
     if (namespace !== undefined) await grant(roles, roleBindings, name, namespace);
     return name;
   }
 
-  /** A token of the account, by the TokenRequest API. @param audience by default the API server's own */
+  /**
+   * A token of the account from the TokenRequest API.
+   * @param audience by default that of the API server
+   */
   async token(account: string, audience?: string, expirationSeconds = 600): Promise<string> {
     const spec = { expirationSeconds, ...(audience !== undefined && { audiences: [audience] }) };
     const answer = await this.admin.request(
@@ -157,7 +160,7 @@ export class Cluster {
     await this.admin.request({ method: 'DELETE', resource, namespace, name }, never);
   }
 
-  /** The store compacts its history: earlier versions are `410`. */
+  /** Compacts the history of the store: earlier versions give status 410. */
   compact(): Promise<void> {
     return compact(this.address);
   }

@@ -8,7 +8,7 @@ import { ConsulServer, stopConsulServers } from './consul-server.ts';
 afterAll(stopConsulServers);
 afterEach(stopControlPlanes);
 
-it('instances of two datacenters are endpoints of one host, and an outage of one of them costs nothing', async () => {
+it('Consul instances of two datacenters are endpoints of one host, and an outage of one datacenter removes none', async () => {
   const first = await ConsulServer.start({ datacenter: 'dc1' });
   const second = await ConsulServer.start({ datacenter: 'dc2', otherDatacenter: first });
   await first.register({ service: 'web', address: '127.0.0.2' });
@@ -42,7 +42,7 @@ it('instances of two datacenters are endpoints of one host, and an outage of one
   await eventually('changes arrive again', async () => (await addresses('far')).join() === '127.0.0.6 dc2');
 });
 
-it('a datacenter that does not exist is reported by name, and the other one is read', async () => {
+it('a Consul datacenter that does not exist is reported by name, and the other one is read', async () => {
   const server = await ConsulServer.start();
   await server.register({ service: 'web' });
   const plane = new ConsulPlane(server, { consulDatacenters: 'dc1,dc9' });

@@ -1,4 +1,4 @@
-/** A real Envoy routes by a real Consul, and no request fails while Consul restarts. */
+/** A real Envoy with endpoints from a real Consul; no request fails while Consul restarts. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, expect, it, onTestFinished } from 'vitest';
@@ -11,7 +11,7 @@ const host = 'web.service.consul';
 
 afterAll(stopConsulServers);
 
-/** All instances of a Consul service have the port of the service: each has its own address. */
+/** Instances share the port of their Consul service, so each has its own address. */
 async function backend(name: string, address: string, port: number): Promise<void> {
   const server = createServer((_, response) => void response.end(name));
   server.listen(port, address);

@@ -20,7 +20,7 @@ function block(name: string): string {
     .replaceAll(/(?<=^\s*)bin\//gm, `${packageRoot()}/bin/`);
 }
 
-/** A shell runs the blocks in turn, and waits after each for what it starts. */
+/** A shell runs the blocks one after the other, and waits until each has started its programs. */
 const session = `
 set -e
 trap 'kill $(jobs -p); wait' EXIT
@@ -53,7 +53,7 @@ until_true '[ "$(curl -s 127.0.0.1:8080/debug/endpointz)" = "{}" ]'
 echo "all removed"
 `;
 
-test('the commands of the page start a mesh, send requests by weight, and confirm that all services may go', async () => {
+test('the commands of docs/consul.md start a mesh, send requests by weight, and confirm the removal of all services', async () => {
   requireIptables();
   const binary = await findOrBuild(consul, (line) => console.error(line));
   const folder = temporaryFolder();

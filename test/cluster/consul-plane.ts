@@ -1,4 +1,4 @@
-/** A control plane that reads services of a Consul, and what its pages show of them. */
+/** A control plane that reads services of a Consul, and the content of its pages. */
 import type { DiscoveryFlags } from '../../src/discovery/options/discovery-flags.ts';
 import type { Endpoint, Service } from '../../src/model/services/service.ts';
 import { ControlPlane } from '../harness/control-plane.ts';
@@ -59,7 +59,7 @@ export class ConsulPlane {
     return (await this.plane.get('/metrics')).text;
   }
 
-  /** Keys that were pushed since this was called last. */
+  /** Keys of pushed objects since the last call. */
   takePushed(): string[] {
     const from = this.#seen;
     this.#seen = this.plane.records.length;

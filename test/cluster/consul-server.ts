@@ -1,4 +1,4 @@
-/** Real servers of Consul for a test, each with ports and a folder of its own. */
+/** Real Consul servers for tests, each with its own ports and folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,15 +10,15 @@ import { endWithRunner } from '../harness/runner-watch.ts';
 import { consul, findOrBuild } from './go-program.ts';
 
 export interface ConsulServerOptions {
-  /** ACLs with this management token and the default policy `deny`. */
+  /** Enables ACLs with this management token and the default policy `deny`. */
   readonly managementToken?: string;
-  /** `limits.http_max_conns_per_client`; 200 unless given. */
+  /** `limits.http_max_conns_per_client` (default 200). */
   readonly connectionsPerClient?: number;
-  /** HTTPS with these files, beside the HTTP of {@link ConsulServer.request}. Clients must have a certificate of the CA. */
+  /** Also serves HTTPS with these files, beside the HTTP of {@link ConsulServer.request}. Clients must have a certificate of the CA. */
   readonly tls?: { readonly caFile: string; readonly certificateFile: string; readonly keyFile: string };
-  /** `dc1` unless given. */
+  /** Default `dc1`. */
   readonly datacenter?: string;
-  /** A server of another datacenter: both know each other. */
+  /** A server of another datacenter, which is federated with this one. */
   readonly otherDatacenter?: ConsulServer;
 }
 
@@ -36,7 +36,7 @@ export interface GivenInstance {
 
 const running = new Set<ConsulServer>();
 
-/** For `afterEach`: ends what a test started. */
+/** For `afterEach`: stops all servers of the test. */
 export async function stopConsulServers(): Promise<void> {
   for (const server of running) await server.stop();
 }
@@ -65,7 +65,7 @@ export class ConsulServer {
     return server;
   }
 
-  /** Servers of one datacenter, which elect a leader among them. */
+  /** Servers of one datacenter, which elect a leader. */
   static async startSeveral(count: number): Promise<readonly ConsulServer[]> {
     const servers: ConsulServer[] = [];
     while (servers.length < count) servers.push(await ConsulServer.#make({}));
@@ -89,7 +89,7 @@ export class ConsulServer {
     return this.#child!.pid!;
   }
 
-  /** After {@link kill}: at the same address, with what it had stored. Ready when it has a leader. */
+  /** Restarts a {@link kill | killed} server at the same address with its stored data. Resolves when it has a leader. */
   async start(): Promise<void> {
     const config = join(this.#folder, 'config.json');
     writeFileSync(config, JSON.stringify(this.#config()));
@@ -114,7 +114,7 @@ export class ConsulServer {
     });
   }
 
-  /** With SIGKILL. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -122,7 +122,7 @@ export class ConsulServer {
     await once(child, 'exit');
   }
 
-  /** The server loses its data; it does not run. */
+  /** Deletes the data of a stopped server. */
   wipe(): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
   }
@@ -133,7 +133,7 @@ export class ConsulServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** @returns the parsed body; a text if it is not JSON */
+  /** @returns the parsed JSON body, or the body as text */
   async request(method: string, path: string, body?: unknown, token = this.#options.managementToken): Promise<unknown> {
     const response = await fetch(`http://127.0.0.1:${this.#ports[0]}/v1/${path}`, {
       method,

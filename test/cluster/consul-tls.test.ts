@@ -1,4 +1,4 @@
-/** A real Consul that accepts clients with a certificate only: HTTP/2, and files that are replaced while the program runs. */
+/** A real Consul that accepts only clients with a certificate: HTTP/2, and certificate files that are replaced while the program runs. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ class TlsFiles {
   }
 }
 
-it('over TLS with a client certificate services are watched by HTTP/2, and replaced files are used without a restart', async () => {
+it('services of Consul are watched over HTTP/2 with a client certificate, and replaced files apply without a restart', async () => {
   const files = new TlsFiles();
   const [first, second] = [createAuthority('first'), createAuthority('second')];
   files.write('server', first);
@@ -54,7 +54,7 @@ it('over TLS with a client certificate services are watched by HTTP/2, and repla
     {
       ...{ CONSUL_HTTP_SSL: 'true', CONSUL_CACERT: files.file('client-ca.pem') },
       ...{ CONSUL_CLIENT_CERT: files.file('client.pem'), CONSUL_CLIENT_KEY: files.file('client-key.pem') },
-      // The certificate has no name of the address.
+      // The certificate does not contain the address.
       CONSUL_TLS_SERVER_NAME: 'server.dc1.consul',
     },
   );
@@ -67,7 +67,7 @@ it('over TLS with a client certificate services are watched by HTTP/2, and repla
   await eventually('a new service arrives', async () => (await plane.services()).has(hostOf('new')));
   await server.deregister('n1', 'new-1');
   await eventually('a removed service is gone', async () => !(await plane.services()).has(hostOf('new')));
-  // The server accepts clients of the second authority only, and shows a certificate of it.
+  // The server accepts only clients of the second authority, and presents a certificate of it.
   await server.kill();
   files.write('server', second);
   await server.start();
@@ -82,7 +82,7 @@ it('over TLS with a client certificate services are watched by HTTP/2, and repla
   expect(await plane.view()).toMatchObject({ condition: 'synced', transport: 'HTTP/2' });
 });
 
-it('a Consul whose certificate is of another authority or for another name is never read', async () => {
+it('a Consul with a certificate of another authority or for another name is never read', async () => {
   const files = new TlsFiles();
   const [own, other] = [createAuthority('own'), createAuthority('other')];
   files.write('server', own);

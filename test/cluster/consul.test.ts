@@ -1,4 +1,6 @@
-/** The registry of a real Consul: what each change leads to, and what an outage, a lost catalog or a revoked token does not (docs/consul.md). */
+/**
+ * The registry of a real Consul: the effect of each change, and no effect of an outage, a lost catalog or a revoked token (docs/consul.md).
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,14 +19,14 @@ function mkTemporary(): string {
 afterAll(stopConsulServers);
 afterEach(stopControlPlanes);
 
-describe('a catalog', () => {
+describe('a Consul catalog', () => {
   let server: ConsulServer;
   beforeAll(async () => {
     server = await ConsulServer.start();
   });
 
   it('is served as services, and each change of an instance reaches its endpoints', async () => {
-    // With more services than nodes, nodes are watched.
+    // With more services than nodes, the watch is per node.
     for (let other = 0; other < 6; other++) await server.register({ node: 'n1', service: `other-${other}` });
     await server.register({
       service: 'web',
@@ -64,7 +66,7 @@ describe('a catalog', () => {
   });
 });
 
-it('a server that is killed, restarted and wiped costs no service, which is reported; an operator confirms the loss', async () => {
+it('that is lost by a wiped server removes no service and is reported, until an operator confirms the loss', async () => {
   const server = await ConsulServer.start();
   for (const name of ['web', 'api', 'db', 'mail']) await server.register({ service: name });
   const plane = new ConsulPlane(server);
@@ -100,7 +102,7 @@ it('a server that is killed, restarted and wiped costs no service, which is repo
   expect((await plane.plane.get(path, { method: 'POST' })).status).toBe(409);
 });
 
-it('a token that loses its rights or is deleted costs no service, and a new token in the file is used at once', async () => {
+it('whose token is deleted or loses permissions removes no service, and a new token in the file applies at once', async () => {
   const managementToken = '11111111-2222-3333-4444-555555555555';
   const server = await ConsulServer.start({ managementToken });
   for (const name of ['web', 'api', 'db', 'mail']) await server.register({ service: name });
@@ -115,14 +117,14 @@ it('a token that loses its rights or is deleted costs no service, and a new toke
   await plane.plane.ready();
   const names = [...(await plane.services()).keys()].toSorted();
   expect(names).toHaveLength(4);
-  // The token is deleted while queries are blocked: each returns 403.
+  // The token is deleted while blocking queries are pending: each returns 403.
   await server.request('DELETE', `acl/token/${first.AccessorID}`);
   await eventually('it is reported', async () => (await plane.view()).condition === 'failing');
   expect((await plane.view()).reason).toContain('CONSUL_TOKEN_REJECTED');
   const second = await token();
   writeFileSync(consulTokenFile, second.SecretID);
   await eventually('the new token is used', async () => (await plane.view()).condition === 'synced');
-  // The policy loses its rights: responses are empty, with status 200.
+  // The policy loses its permissions: responses are empty, with status 200.
   await server.request('PUT', `acl/policy/${policy.ID}`, { ID: policy.ID, Name: 'read', Rules: '' });
   await server.register({ service: 'late' });
   await eventually('the empty response is held back', async () => (await plane.view()).condition === 'held');
@@ -134,7 +136,7 @@ it('a token that loses its rights or is deleted costs no service, and a new toke
   expect(plane.plane.lines.join('\n')).not.toContain(second.SecretID);
 });
 
-it('an agent that allows few connections is watched with fewer', async () => {
+it('of an agent that allows few connections is watched with fewer connections', async () => {
   const server = await ConsulServer.start({ connectionsPerClient: 20 });
   for (let node = 0; node < 40; node++) {
     await server.register({ node: `n${node}`, service: `s${node}`, address: `127.0.1.${node + 1}` });

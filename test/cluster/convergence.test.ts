@@ -1,6 +1,6 @@
 /**
- * The charts that watch a cluster, over the real transport, with a real API server that is killed, cut off and compacted: the known state
- * converges to the actual one, and each step is reported. A server of the file's own.
+ * The machines that watch a cluster, over the real transport, with a real API server that is killed, cut off and compacted: the known state
+ * converges to the actual one, and each step is reported. Uses its own server.
  */
 import { expect, it, onTestFinished } from 'vitest';
 import {
@@ -31,7 +31,7 @@ const resources = [services, configMaps, limitRanges, routes, customResourceDefi
 const own = givenOwnServer(['--goaway-chance=0.02']);
 const { cluster } = own;
 
-/** Follows the cluster through a proxy for as long as the test runs. */
+/** Follows the cluster through a proxy until the test ends. */
 async function following() {
   const proxy = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
@@ -92,7 +92,7 @@ const contentOf = (objects: readonly KubernetesObject[]): string[] =>
 
 const ports = [{ port: 80 }];
 
-it('a kind that is defined later is watched from then on, and counts as synced before', async () => {
+it('informers count a missing kind as synced, and watch it as soon as it is defined', async () => {
   await cluster.create(services, { metadata: { name: 'first' }, spec: { ports } });
   const { effects, converged } = await following();
   await converged();
@@ -110,7 +110,7 @@ it('a kind that is defined later is watched from then on, and counts as synced b
   await converged();
 });
 
-it('a killed server loses nothing, and the last known state stays active while it is down', async () => {
+it('informers lose nothing when the API server is killed, and keep the last known state while it is down', async () => {
   const { effects, lost, converged } = await following();
   await converged();
   const known = effects.storeOf(services).size;
@@ -124,7 +124,7 @@ it('a killed server loses nothing, and the last known state stays active while i
   await eventually('it is missed no more', () => lost.at(-1) === undefined);
 });
 
-it('changes while a proxy swallows every byte arrive once the connection has timed out', async () => {
+it('changes behind a connection that loses every byte arrive after the connection has timed out', async () => {
   const { effects, proxy, converged } = await following();
   await converged();
   proxy.swallow();
@@ -145,7 +145,7 @@ it('objects that were deleted, recreated and compacted during an outage are repo
   const uidOf = (name: string) => effects.storeOf(limitRanges).get(`${cluster.namespace}/${name}`)?.metadata.uid;
   const before = uidOf('replaced');
   expect(before).toBeDefined();
-  // Nothing passes any more; what follows is never received as an event.
+  // The connection passes no bytes, so later changes are never received as events.
   proxy.stall();
   for (const name of ['gone', 'replaced']) await cluster.delete(limitRanges, name);
   await cluster.create(limitRanges, { metadata: { name: 'replaced' }, ...limits });

@@ -1,4 +1,4 @@
-/** The definitions of `pilot-discovery crds` in a real API server, and what it accepts and rejects by them. */
+/** The CRDs of `pilot-discovery crds` in a real API server: the objects that it accepts and rejects. */
 import * as E from 'fp-ts/lib/Either.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -17,7 +17,7 @@ import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
 
-// Other files define kinds of the same names for a moment.
+// Other files temporarily define kinds of the same names.
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const definitions = resourceDefinitions();
@@ -52,7 +52,7 @@ interface ToSend {
 
 let made = 0;
 
-/** The object as it would be stored: `dryRun` passes through everything but the store. */
+/** The object as it would be stored (`dryRun`). */
 async function sent({ kind, spec, version }: ToSend, query: Record<string, string> = {}): Promise<KubernetesObject> {
   const resource: ApiResource = resourceOf(kind as KindName, version);
   const { namespace } = cluster;
@@ -75,7 +75,7 @@ function withoutNull(value: unknown): unknown {
   return Object.fromEntries(said.map(([name, field]) => [name, withoutNull(field)]));
 }
 
-describe('definitions', () => {
+describe('the CRDs of pilot-discovery crds', () => {
   it('are structural, and unchanged when applied again', async () => {
     const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
     const unsound = all.filter((one) => one.status?.conditions?.some(({ type }) => type === 'NonStructuralSchema'));
@@ -87,8 +87,8 @@ describe('definitions', () => {
   });
 });
 
-describe('objects that decoders accept', () => {
-  it('are stored as they were written, in each version', async () => {
+describe('an object that decoders accept', () => {
+  it('is stored unchanged in each version', async () => {
     const objects = objectsOfFiles().filter(({ kind, spec }) => isTaken(kind as KindName, spec));
     for (const { kind, spec } of objects) {
       for (const version of kinds[kind as KindName].versions.slice(0, sized({ quick: 1, short: 1, full: 3 }))) {
@@ -99,7 +99,7 @@ describe('objects that decoders accept', () => {
     expect(objects.length).toBeGreaterThan(100);
   });
 
-  it('are accepted, whatever they are', async () => {
+  it('is accepted for any valid fields', async () => {
     const seeds = sized({ short: 5, full: 500 });
     const objects = Array.from({ length: seeds }, (_, seed) => randomObjects(seed)).flat();
     const refused: unknown[] = [];
@@ -116,14 +116,14 @@ describe('objects that decoders accept', () => {
   });
 });
 
-describe('errors', () => {
-  it.each(mistakenObjects)('are rejected, and the field is named: $kind $at ($by)', async ({ kind, spec, at }) => {
+describe('an object with errors', () => {
+  it.each(mistakenObjects)('is rejected with the field name: $kind $at ($by)', async ({ kind, spec, at }) => {
     const failure = await failureOf(sent({ kind, spec }));
     expect(failure).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
     expect(failure.message).toContain(at === '' ? 'spec' : `spec.${at}`);
   });
 
-  it('an unknown field is rejected where the client requests it, and a restriction without a value is kept', async () => {
+  it('is rejected for an unknown field if the client requests it, and keeps a restriction without a value', async () => {
     const spec = { rulez: [] };
     const failure = await failureOf(sent({ kind: 'AuthorizationPolicy', spec }, { fieldValidation: 'Strict' }));
     expect(failure.message).toContain('unknown field "spec.rulez"');

@@ -1,4 +1,4 @@
-/** The control plane reads a cluster: objects written by API reach proxies. A server of the file's own, which is killed. */
+/** The control plane reads a cluster: objects written through the API reach proxies. Uses its own server, which is killed. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -74,7 +74,7 @@ async function endpointsOf(plane: ControlPlane, name: string): Promise<string[]>
   );
 }
 
-/** Clusters that requests for the host go to. */
+/** Clusters to which requests for the host are routed. */
 async function routedTo(plane: ControlPlane, host: string): Promise<string> {
   const stream = plane.client('ads.listening').sotw();
   stream.send({ node: sidecar, typeUrl: typeUrls.RDS, resourceNames: ['80'] });
@@ -88,7 +88,7 @@ async function routedTo(plane: ControlPlane, host: string): Promise<string> {
   );
 }
 
-it('services, endpoints and routes of the cluster are served, and their changes', async () => {
+it('services, endpoints and routes of the cluster and their changes are served', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'moves');
   const plane = await following();
   expect(await clustersOf(plane)).toEqual(expect.arrayContaining([clusterOf('web'), clusterOf('other')]));
@@ -108,13 +108,15 @@ it('services, endpoints and routes of the cluster are served, and their changes'
   expect(plane.mistakes()).toEqual([]);
 });
 
-/** Charts from the registry to the push, besides the informer of slices. The API server, elections and other informers continue in parallel. */
+/**
+ * The machines between the registry and the push, and the informer of slices. The API server, elections and other informers run concurrently.
+ */
 const chartsOfPush = /^(service-registry|push|push-queue|discovery)(\/|$)/;
-/** For one changed slice; 32 and 10 in fact. */
+/** Trace records for one changed slice; 32 and 10 were measured. */
 const maxRecordsOfSlice = 34;
 const maxMessagesOfSlice = 11;
 
-it('a changed slice takes a bounded number of messages and transitions until proxies are served', async () => {
+it('serving a changed slice takes a bounded number of messages and transitions', async () => {
   const plane = await following();
   const stream = plane.client('ads.listening').sotw();
   const names = { typeUrl: typeUrls.EDS, resourceNames: [clusterOf('web')] };
@@ -125,7 +127,7 @@ it('a changed slice takes a bounded number of messages and transitions until pro
   };
   await acknowledge();
   const counts: { records: number; messages: number }[] = [];
-  // Concurrent events only add: the minimum counts.
+  // Concurrent events only add records, so the minimum counts.
   for (let last = 20; last < 25; last++) {
     const begin = plane.records.length;
     await writeSlice(cluster, 'web', ['10.1.0.1', `10.1.0.${last}`]);
@@ -152,7 +154,7 @@ it('a changed slice takes a bounded number of messages and transitions until pro
   await writeSlice(cluster, 'web', ['10.1.0.1']);
 });
 
-it('an invalid object leaves the last valid version active, an initially invalid restriction denies, and both are reported with their place', async () => {
+it('an invalid object keeps its last valid version, an invalid new restriction denies, and both are reported with their field', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'mended');
   const plane = await following();
   const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];
@@ -179,7 +181,7 @@ it('an invalid object leaves the last valid version active, an initially invalid
   expect(plane.departures()).toEqual([]);
 });
 
-it('a kind that is defined later is read from then on, in whichever of its versions the server has', async () => {
+it('a kind that is defined later is read from then on, in any of its versions that the server has', async () => {
   const plane = await following();
   await cluster.apply(customResourceDefinitions, definitionOf('ServiceEntry', ['v1beta1']));
   const older = { ...of.virtualServices, version: 'v1beta1', plural: 'serviceentries', kind: 'ServiceEntry' };
@@ -193,7 +195,7 @@ it('a kind that is defined later is read from then on, in whichever of its versi
   expect(plane.departures()).toEqual([]);
 });
 
-it('objects of another revision are ignored, whichever this one is', async () => {
+it('objects of another revision are ignored, for any revision of the control plane', async () => {
   const object = (revision: string) => ({
     metadata: { name: 'revised', labels: { 'istio.io/rev': revision } },
     spec: { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] },
@@ -216,7 +218,7 @@ it('objects of another revision are ignored, whichever this one is', async () =>
   await cluster.delete(of.virtualServices, 'revised');
 });
 
-it('directories are read beside the cluster, and have precedence', async () => {
+it('objects of configuration directories are read with those of the cluster, and have precedence', async () => {
   const configDir = mkdtempSync(join(folder, 'config-'));
   writeFileSync(join(configDir, 'cart.yaml'), serviceEntry());
   const route = { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] };
@@ -240,17 +242,17 @@ it('directories are read beside the cluster, and have precedence', async () => {
   expect(plane.departures()).toEqual([]);
 });
 
-it('/ready names the kinds that the control plane may not read', async () => {
+it('/ready names the kinds that the control plane has no permission to read', async () => {
   const verbs = ['list', 'watch'];
   const everywhere = { cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs }] };
   const settings = { namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs }] };
-  const waiting = async (name: string, rights: Rights, told: RegExp): Promise<void> => {
+  const waiting = async (name: string, rights: Rights, expected: RegExp): Promise<void> => {
     const limited = join(folder, name);
     writeKubeconfig(limited, cluster, await cluster.token(await cluster.account(rights)));
     const flags = { registries: 'Kubernetes', configDir: '', kubeconfig: limited };
     const plane = new ControlPlane(flags, {}, undefined, { POD_NAMESPACE: cluster.namespace });
     const text = async (): Promise<string> => (await plane.get('/ready').catch(() => ({ text: '' }))).text;
-    await eventually('it is named', async () => told.test(await text()));
+    await eventually('it is named', async () => expected.test(await text()));
     expect(plane.departures()).toEqual([]);
   };
   await waiting('few', everywhere, /: loading mesh config \(Kubernetes: waiting for .*configmaps.* is forbidden/);
@@ -258,7 +260,7 @@ it('/ready names the kinds that the control plane may not read', async () => {
   await waiting('more', { ...everywhere, ...settings }, more);
 });
 
-it('a killed server removes no configuration, and changes made during its outage arrive afterwards', async () => {
+it('a killed API server removes no configuration, and changes during its outage arrive afterwards', async () => {
   const plane = await following();
   const before = await clustersOf(plane);
   await own.server.kill();
@@ -280,7 +282,7 @@ it('a killed server removes no configuration, and changes made during its outage
   expect([...plane.departures(), ...late.departures()]).toEqual([]);
 });
 
-it('the ConfigMap of the mesh applies where there is no file, over the shared one, and is watched; an invalid or missing one changes nothing', async () => {
+it('the ConfigMap of the mesh is watched and applies over the shared one if there is no file; an invalid or missing one changes nothing', async () => {
   const namespace = cluster.namespace;
   const write = (name: string, mesh: string) => cluster.apply(of.configMaps, { metadata: { name }, data: { mesh } });
   await write('shared', 'trustDomain: shared.example\nconnectTimeout: 7s\n');

@@ -1,4 +1,4 @@
-/** DNS certificates of the mesh configuration: Secrets that the leader creates, renews, and recreates. */
+/** DNS certificates of the mesh configuration: Secrets that the leader creates, renews and recreates. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -57,7 +57,7 @@ const namesIn = async (name: string): Promise<readonly string[] | undefined> => 
   return chain === undefined ? undefined : readCertificates(chain)[0]!.alternativeNames?.dns;
 };
 
-it('each certificate has a Secret with a key, a chain to the root of the mesh, and its names; a missing, invalid or renamed one is issued again', async () => {
+it('each DNS certificate has a Secret with key, chain and names; a missing, invalid or renamed one is issued again', async () => {
   const web = { secretName: 'dns.web', dnsNames: ['web.shop.svc', '*.web.shop.svc'] };
   const plane = await given(web);
   await eventually('it is there', async () => (await secretOf('dns.web')) !== undefined);
@@ -78,7 +78,7 @@ it('each certificate has a Secret with a key, a chain to the root of the mesh, a
   expect(plane.departures()).toEqual([]);
 });
 
-it('a Secret of another owner with the name is left unchanged and reported; the others are created', async () => {
+it('a Secret of another owner with the name of a DNS certificate stays unchanged and is reported; the others are created', async () => {
   const password = Buffer.from('mine').toString('base64');
   await cluster.create(secrets, { metadata: { name: 'dns.taken' }, type: 'Opaque', data: { password } });
   const plane = await given(

@@ -1,6 +1,6 @@
 /**
- * Envoy's rejections reach the object: its status soon reports what a real Envoy rejects and what is invalid, and no longer
- * when that is repaired. With the definitions of `pilot-discovery crds`, on a server of the file's own.
+ * Rejections of a real Envoy and validation errors appear in the status of the object, and disappear when it is repaired. Uses the CRDs of
+ * `pilot-discovery crds` and its own server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { Replicas } from './replica.ts';
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-word-'));
-/** The documented limit; beside ten other processes it takes longer. */
+/** The documented limit in milliseconds; longer beside ten other processes. */
 const promisedMs = sized({ quick: 30_000, short: 30_000, full: 2_000 });
 const waitsForDeath = sized({ short: false, full: true });
 const filters = resourceOf('EnvoyFilter');
@@ -91,7 +91,10 @@ async function conditionsOf(resource: ApiResource, name: string): Promise<Record
   return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
 }
 
-/** Waits until the conditions match. @returns them, and how long it took */
+/**
+ * Waits until the conditions match.
+ * @returns the conditions, and the time that it took
+ */
 async function until(
   what: string,
   resource: ApiResource,
@@ -110,13 +113,13 @@ async function until(
   return { conditions, tookMs: performance.now() - from };
 }
 
-/** Number of contexts so far. */
+/** Number of push contexts so far. */
 async function contexts(): Promise<number> {
   const { version } = JSON.parse(await mesh.page('/debug/pushcontext')) as { version: string };
   return Number(version.slice(version.lastIndexOf('/') + 1));
 }
 
-/** Number once the last context contains the previous changes. */
+/** Number of push contexts, after the last one contains the previous changes. */
 async function settledContexts(): Promise<number> {
   let last = -1;
   return eventually('no more of them come', async () => {
@@ -128,7 +131,7 @@ async function settledContexts(): Promise<number> {
   });
 }
 
-it('Envoy’s rejection is a condition of the object with its message, and removed when the object is repaired', async () => {
+it('Envoy’s rejection is a condition of the object with its message until the object is repaired', async () => {
   await ring(16);
   const good = await until('both have it', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
   expect(good.conditions.Reconciled).toMatchObject({ reason: 'UpToDate', message: '2/2 proxies up to date' });
@@ -152,7 +155,7 @@ it('Envoy’s rejection is a condition of the object with its message, and remov
   expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
 });
 
-it('an error in an object is a condition of it; the last valid version stays active; the condition is removed when the object is repaired', async () => {
+it('an invalid object has a condition, its last valid version stays active, and the repair removes the condition', async () => {
   await route('cart', '1s');
   await until('both have it', of.virtualServices, 'cart', ({ Reconciled }) => Reconciled?.status === 'True');
   // An error that no schema can express.
@@ -179,7 +182,7 @@ it('an error in an object is a condition of it; the last valid version stays act
   expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
 });
 
-it('status writes are pushed to no proxy, and fields of other writers stay', async () => {
+it('status writes cause no push, and fields of other writers stay', async () => {
   const foreign = {
     type: 'Audited',
     status: 'True',
@@ -198,12 +201,12 @@ it('status writes are pushed to no proxy, and fields of other writers stay', asy
       ({ Reconciled }) => Reconciled?.status === 'True' && Reconciled.observedGeneration === metadata.generation,
     );
     expect(conditions.Audited).toEqual(foreign);
-    // One for each change of the object, and none for its status writes.
+    // One context for each change of the object, and none for its status writes.
     expect(await contexts()).toBe(before + round + 1);
   }
 });
 
-it('a rejection that only a proxy of a non-leading replica reports is written too, until it is corrected or that proxy disconnects', async () => {
+it('a rejection by a proxy of a non-leading replica is in the status until it is corrected or the proxy disconnects', async () => {
   const { metadata } = await ring(16);
   const isDone = ({ Reconciled, Rejected }: Record<string, Condition>) =>
     Reconciled?.status === 'True' && Rejected === undefined;
@@ -235,7 +238,7 @@ it('a rejection that only a proxy of a non-leading replica reports is written to
     message: '2/3 proxies up to date, proxies of another replica reject it',
   });
   isContent = true;
-  // Another object is repaired: the filter is the same.
+  // Repairs another object, and leaves the filter unchanged.
   await cluster.apply(of.serviceEntries, {
     metadata: { name: 'user' },
     spec: {
@@ -249,7 +252,7 @@ it('a rejection that only a proxy of a non-leading replica reports is written to
   await ring(32);
   const again = await until('it says so again', filters, 'ring', isBad);
   console.log(`rejected there again: in the status after ${Math.round(again.tookMs)} ms`);
-  // A replica counts as stopped when its Lease has not changed for its duration, at the check after that.
+  // A replica counts as stopped at the first check after its Lease has not changed for its duration.
   if (!waitsForDeath) return;
   await second.program.stop({ signal: 'SIGKILL' });
   const ended = await until('nobody says it any more', filters, 'ring', isDone);

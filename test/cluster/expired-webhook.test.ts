@@ -44,7 +44,7 @@ async function startControlPlane(webhooks: number): Promise<Program> {
   return program;
 }
 
-/** As written by the control plane a day ago. */
+/** A root as the control plane wrote it a day ago. */
 async function createExpiredRoot(): Promise<void> {
   const dayAgo = new Date(Date.now() - 24 * 3_600_000);
   const { issuer } = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, dayAgo);
@@ -99,7 +99,7 @@ function certificateAt(port: number): Promise<PeerCertificate> {
   });
 }
 
-it('pods are injected after the root expired: its replacement needs no action and no restart', async () => {
+it('pods are injected after the mesh root expired: it is replaced without an operator and without a restart', async () => {
   const [port] = (await freePorts(1)) as [number];
   await createExpiredRoot();
   const program = await startControlPlane(port);

@@ -1,6 +1,6 @@
 /**
- * Definitions of the Gateway API's kinds whose status is validated by the schema of the API (spec/kubernetes.md §4 and §5: bounds, required
- * fields, lists that are maps, a Gateway's default), so that a real API server checks status writes. Other fields are accepted unchanged.
+ * CRDs of the Gateway API whose schema validates only the status (spec/kubernetes.md §4 and §5: bounds, required fields, lists that are maps,
+ * a Gateway's default), so that a real API server checks status writes. Other fields are accepted unchanged.
  */
 import { customResourceDefinitions, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';

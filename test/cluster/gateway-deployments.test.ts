@@ -1,4 +1,4 @@
-/** Gateways that the program deploys in a real API server, with the rights of the chart. */
+/** Gateways that the program deploys in a real API server, with the permissions of the chart. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { givenOwnServer } from './given-cluster.ts';
 import { givenHelm } from './given-helm.ts';
 import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
 
-// Its control plane writes the status of all Gateways and routes, and others write that of its own.
+// Its own server: this control plane writes the status of all Gateways and routes.
 const { cluster } = givenOwnServer();
 const { rendered } = givenHelm();
 const never = new AbortController().signal;
@@ -40,7 +40,7 @@ const deployments: ApiResource = {
   namespaced: true,
 };
 
-it('a Gateway is deployed with the rights of the chart, follows its listeners, reports what the API server rejects, and never adopts foreign objects', async () => {
+it('a Gateway is deployed and follows its listeners with the permissions of the chart, reports rejections, and adopts no foreign objects', async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
   const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
   for (const object of objects) {
@@ -85,7 +85,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   await apply('front', 81);
   await eventually('the Service has the other port', async () => (await portsOf('front-istio')).includes(81));
   expect(await portsOf('front-istio')).toEqual([15021, 81]);
-  // The same objects are not written again: a write would have another version.
+  // Unchanged objects are not written again, which would change their version.
   expect((await read(deployments, 'front-istio')).metadata.resourceVersion).toBe(deployment.metadata.resourceVersion);
   await eventually('the conflict of names is logged', async () =>
     plane.lines.some((line) => line.includes(`Service ${namespace}/taken-istio exists`)),
@@ -107,7 +107,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   expect(await programmed('taken')).toMatchObject({ status: 'False', reason: 'DeploymentFailed' });
   const hard = { 'count/deployments.apps': '1' };
   await cluster.apply(quotas, { metadata: { name: 'few' }, spec: { hard } });
-  // The controller manager of a cluster does this.
+  // In a cluster, the controller manager writes this status.
   await cluster.apply(quotas, { metadata: { name: 'few' }, status: { hard, used: hard } } as ObjectToWrite, 'status');
   await apply('more', 80);
   await eventually('the status reports the quota', async () => (await programmed('more')).reason === 'NoResources');

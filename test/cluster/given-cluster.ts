@@ -1,4 +1,4 @@
-/** The cluster of a test file: the run's API server, or one of the file's own. */
+/** The cluster of a test file: the shared API server of the run, or one of its own. */
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, inject } from 'vitest';
@@ -6,7 +6,7 @@ import { type RunningApiServer, startApiServer } from './api-server-process.ts';
 import { Cluster } from './cluster.ts';
 import type { ClusterAnswer } from './global-setup.ts';
 
-/** Call it at the top of a file. Its results are available once the file's tests run. */
+/** Call it at the top level of a file. The cluster is available when the tests run. */
 export function givenCluster(): Cluster {
   const cluster = new Cluster();
   beforeAll(() => beginInRun(cluster), 1_800_000);
@@ -14,14 +14,14 @@ export function givenCluster(): Cluster {
   return cluster;
 }
 
-/** The file's own API server, which may be killed, with a namespace in it. Call it at the top of a file, too. */
+/** An API server that only this file uses and may kill, with a namespace in it. Call it at the top level of a file. */
 export interface OwnServer {
   readonly cluster: Cluster;
-  /** Once the file's tests run. */
+  /** Available when the tests run. */
   readonly server: RunningApiServer;
 }
 
-/** @param options for the server, beside the usual ones */
+/** @param options additional flags of the server */
 export function givenOwnServer(options: readonly string[] = []): OwnServer {
   const cluster = new Cluster();
   let server: RunningApiServer;
@@ -41,7 +41,7 @@ export function givenOwnServer(options: readonly string[] = []): OwnServer {
   };
 }
 
-/** The run's server stays as long as a client is connected. */
+/** The server of the run is kept as long as a client is connected. */
 async function beginInRun(cluster: Cluster): Promise<void> {
   const socket = connect(inject('clusterSocket'));
   socket.on('error', () => {});

@@ -11,13 +11,16 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { findOrBuild, helm } from './go-program.ts';
 
 export interface Helm {
-  /** Standard output of a command in the root of the repository; rejects with standard error. */
+  /**
+   * Runs Helm in the root of the repository.
+   * @returns standard output; rejects with standard error
+   */
   run(...args: string[]): Promise<string>;
-  /** Objects of the chart as release `mesh`. */
+  /** Objects of the chart for the release `mesh`. */
   rendered(namespace: string, ...values: string[]): Promise<KubernetesObject[]>;
 }
 
-/** For the tests of one file. Helm is built before the first one if it is not cached. */
+/** Call it at the top level of a file. Builds Helm before the first test unless it is cached. */
 export function givenHelm(): Helm {
   const home = mkdtempSync(join(tmpdir(), 'cp-helm-'));
   let binary: string;

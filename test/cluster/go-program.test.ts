@@ -1,4 +1,4 @@
-/** Binaries that are built once for all runs of a machine: reused, waited for, and never incomplete. */
+/** Binaries that are built once for all runs of a machine: reused, awaited, and never incomplete. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -56,7 +56,7 @@ function given() {
   };
 }
 
-it('a program is built once for concurrent callers, and found afterwards', async () => {
+it('findOrBuild builds a program once for concurrent callers and reuses it', async () => {
   const { run, builds, cache } = given();
   const runs = await Promise.all([run(), run(), run()]);
   expect(runs.map(({ code }) => code)).toEqual([0, 0, 0]);
@@ -66,7 +66,7 @@ it('a program is built once for concurrent callers, and found afterwards', async
   expect(readdirSync(join(cache, digest))).toEqual(['api-server']);
 });
 
-it('a program that cannot be built fails with the output of Go, leaves nothing, and is built again', async () => {
+it('findOrBuild reports the output of a failed Go build, leaves no file, and builds again', async () => {
   const { run, builds, cache } = given();
   const { said, code } = await run({ BROKEN: 'yes' });
   expect(code).toBe(1);
@@ -77,7 +77,7 @@ it('a program that cannot be built fails with the output of Go, leaves nothing, 
   expect(builds()).toBe(2);
 });
 
-it('a build waits for no process that exited', async () => {
+it('findOrBuild waits for no process that exited', async () => {
   const { run, cache } = given();
   await run({ BROKEN: 'yes' });
   const [digest = ''] = readdirSync(cache);
@@ -87,7 +87,7 @@ it('a build waits for no process that exited', async () => {
   expect((await run()).code).toBe(0);
 });
 
-it('a build reports that Go is missing', async () => {
+it('findOrBuild reports that Go is missing', async () => {
   const { run } = given();
   const { said, code } = await run({ PATH: dirname(process.execPath) });
   expect(code).toBe(1);

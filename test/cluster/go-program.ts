@@ -1,4 +1,4 @@
-/** Programs in Go that the tests need: each built once for its sources, and reused. */
+/** Go programs that the tests need: each is built once for its sources, and reused. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,9 +20,9 @@ const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags'];
 export interface GoProgram {
   /** Name of the binary. */
   readonly name: string;
-  /** Folder of its module; by default the one of its name in `test/cluster/`. */
+  /** Folder of its module (default: the program's name in `test/cluster/`). */
   readonly folder?: string;
-  /** By default `go build`; `go test -c` for a binary of tests. */
+  /** Default `go build`; `go test -c` for a test binary. */
   readonly command?: readonly string[];
   /** Name in messages. */
   readonly title: string;
@@ -30,7 +30,7 @@ export interface GoProgram {
   readonly takes: string;
   readonly package: string;
   readonly flags: readonly string[];
-  /** Environment of the build: another system. */
+  /** Environment of the build, for example another target system. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -39,19 +39,19 @@ export const apiServer: GoProgram = {
   flags: [...flags, ['-s', '-w', ...versionFlags].join(' ')],
 };
 
-/** Installs charts; its sources here are names and sums of modules alone. */
+/** Installs charts. Only its module names and checksums are in this repository. */
 export const helm: GoProgram = {
   ...{ name: 'helm', title: 'Helm', takes: 'a minute and a half', package: 'helm.sh/helm/v4/cmd/helm' },
   flags: [...flags, '-s -w'],
 };
 
-/** The registry of the Consul tests. Its own module replaces cloud auto-join, which needs the clients of twelve providers. */
+/** The registry of the Consul tests. A local module replaces cloud auto-join, which needs the clients of twelve providers. */
 export const consul: GoProgram = {
   ...{ name: 'consul', title: 'Consul', takes: 'five minutes', package: 'github.com/hashicorp/consul' },
   flags: [...flags, '-s -w'],
 };
 
-/** Istio's client, for the nightly tests of `docs/istioctl.md`; its sources here are names and sums of modules alone. */
+/** Istio's client, for the nightly tests of `docs/istioctl.md`. Only its module names and checksums are in this repository. */
 export const istioctl: GoProgram = {
   ...{ name: 'istioctl', title: 'istioctl', takes: 'eight minutes', package: 'istio.io/istio/istioctl/cmd/istioctl' },
   flags: [...flags, '-s -w'],
@@ -91,7 +91,7 @@ export const clusterDns: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** Evaluates PromQL over scraped pages, with Prometheus' own parser and engine (`test/dashboards/`). */
+/** Evaluates PromQL over scraped pages with Prometheus' own parser and engine (`test/dashboards/`). */
 export const promql: GoProgram = {
   ...{ name: 'promql', folder: 'test/dashboards/promql', title: "Prometheus' query engine", takes: 'fifteen seconds' },
   ...{ package: '.', flags: [...flags, '-s -w'] },
@@ -109,25 +109,25 @@ export const mergeOracle: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** Ten minutes of processor time, on a machine with six other processes. */
+/** A build takes ten minutes of processor time, on a machine with six other processes. */
 const buildLimitMs = 45 * 60_000;
 const tellEveryMs = 30_000;
 
 /**
- * @param say - receives each line of progress
+ * @param report receives each line of progress
  * @returns the binary's path
- * @throws ChartpilotError REQUEST_FAILED: the build failed, with the output of Go
+ * @throws ChartpilotError REQUEST_FAILED if the build fails, with the output of Go
  */
-export async function findOrBuild(program: GoProgram, say: (line: string) => void): Promise<string> {
+export async function findOrBuild(program: GoProgram, report: (line: string) => void): Promise<string> {
   const folder = cacheFolder(program);
   const binary = join(folder, program.name);
   if (existsSync(binary)) return binary;
   mkdirSync(folder, { recursive: true });
-  await withLock(program, join(folder, 'lock'), say, async () => {
+  await withLock(program, join(folder, 'lock'), report, async () => {
     if (existsSync(binary)) return;
     const draft = join(folder, `${program.name}.new-${process.pid}`);
     try {
-      await build(program, draft, say);
+      await build(program, draft, report);
       renameSync(draft, binary);
     } finally {
       rmSync(draft, { force: true });
@@ -162,15 +162,15 @@ function goVersion(program: GoProgram): string {
 }
 
 function goOptions(program: GoProgram) {
-  // The installed version: no other one is downloaded.
+  // Uses the installed version; no other one is downloaded.
   const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', ...program.environment };
   return { cwd: sourcesOf(program), env, encoding: 'utf8' } as const;
 }
 
-async function build(program: GoProgram, draft: string, say: (line: string) => void): Promise<void> {
+async function build(program: GoProgram, draft: string, report: (line: string) => void): Promise<void> {
   const { title, takes } = program;
   const atFirst = title.charAt(0).toUpperCase() + title.slice(1);
-  say(`${atFirst} is built (once; ${takes} of two cores that do nothing else)`);
+  report(`${atFirst} is built (once; ${takes} of two cores that do nothing else)`);
   const begun = performance.now();
   const { cwd, env } = goOptions(program);
   const command = program.command ?? ['build'];
@@ -182,7 +182,7 @@ async function build(program: GoProgram, draft: string, say: (line: string) => v
   const said = lastWords(go);
   const minutes = (): string => ((performance.now() - begun) / 60_000).toFixed(1);
   const telling = setInterval(
-    () => say(`  … ${minutes()} minutes, of ${buildLimitMs / 60_000} at the most`),
+    () => report(`  … ${minutes()} minutes, of ${buildLimitMs / 60_000} at the most`),
     tellEveryMs,
   );
   const limit = setTimeout(() => endGroup(go), buildLimitMs);
@@ -196,14 +196,14 @@ async function build(program: GoProgram, draft: string, say: (line: string) => v
       hint: 'It needs Go 1.26, its module proxy (GOPROXY) and 3 GB of disk.',
     });
   }
-  say(`${atFirst} was built in ${minutes()} minutes`);
+  report(`${atFirst} was built in ${minutes()} minutes`);
 }
 
 function endGroup(child: ChildProcess): void {
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
 }
 
-/** The end of its output on both streams. */
+/** The last output of the child, on both streams. */
 function lastWords(child: ChildProcess): () => string {
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -214,11 +214,11 @@ function lastWords(child: ChildProcess): () => string {
   return () => text.trim();
 }
 
-/** One at a time, of all processes of this machine. A file of an exited process is no lock. */
+/** Only one process of this machine holds the lock. The file of an exited process is no lock. */
 async function withLock(
   { title }: GoProgram,
   file: string,
-  say: (line: string) => void,
+  report: (line: string) => void,
   work: () => Promise<void>,
 ): Promise<void> {
   const deadline = performance.now() + buildLimitMs;
@@ -235,7 +235,7 @@ async function withLock(
       });
     }
     if (performance.now() - told > tellEveryMs) {
-      say(`Process ${holder} builds ${title}: waiting for it`);
+      report(`Process ${holder} builds ${title}: waiting for it`);
       told = performance.now();
     }
     await sleep(500);
@@ -257,7 +257,7 @@ function take(file: string): boolean {
   }
 }
 
-/** `undefined`: it is being written, or was removed. */
+/** `undefined` while the file is being written or after it was removed. */
 function holderOf(file: string): number | undefined {
   try {
     return Number(readFileSync(file, 'utf8')) || undefined;

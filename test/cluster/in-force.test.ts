@@ -1,6 +1,6 @@
 /**
- * pilot-discovery as a program on a cluster, and a real Envoy: changes by API apply soon. A server of the file's own, which is
- * killed under load.
+ * pilot-discovery as a program on a cluster, and a real Envoy: changes through the API apply soon. Uses its own server, which is killed under
+ * load.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const own = givenOwnServer();
 const { cluster } = own;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
 const rounds = sized({ quick: 3, short: 3, full: 20 });
-/** The documented limit; beside ten other processes it takes longer. */
+/** The documented limit in milliseconds; longer beside ten other processes. */
 const promisedMs = sized({ quick: 5_000, short: 5_000, full: 300 });
 let mesh: FeatureMesh;
 let port: number;
@@ -48,7 +48,7 @@ afterAll(async () => {
 
 const hostOf = (name: string): string => `${name}.example.com`;
 
-/** A host, and the backend that serves it. Kubernetes accepts no slice with a loopback address, so hosts under load are ServiceEntries. */
+/** A host and its backend. Kubernetes rejects slices with loopback addresses, so hosts under load are ServiceEntries. */
 async function serve(name: string, backend: string): Promise<void> {
   const { address, port: number } = backends.get(backend)!;
   await cluster.apply(of.serviceEntries, {
@@ -85,7 +85,7 @@ async function measured(what: string, change: (isThere: boolean) => Promise<numb
   expect(median(took)).toBeLessThan(promisedMs);
 }
 
-it('a changed VirtualService applies shortly after it was written', async () => {
+it('a changed VirtualService of a cluster applies in Envoy within the documented limit', async () => {
   await untilAnswers('one', async () => {});
   const write = (backend: string) =>
     cluster.apply(of.virtualServices, {
@@ -100,8 +100,8 @@ it('a changed VirtualService applies shortly after it was written', async () => 
   await untilAnswers('one', async () => {});
 });
 
-it('the readiness of a pod applies in Envoy shortly after it was written', async () => {
-  // The endpoints do not exist: Envoy's clusters page shows where it would send requests.
+it('the readiness of a pod applies in Envoy within the documented limit', async () => {
+  // The endpoints do not exist; Envoy's clusters page shows where it would send requests.
   const [steady, other] = ['192.0.2.10', '192.0.2.11'] as const;
   const write = (ready: boolean) => writeSlice(cluster, 'ready', [other], 80, { ready, name: 'ready-2' });
   await writeService(cluster, 'ready', [steady]);
@@ -120,7 +120,7 @@ it('the readiness of a pod applies in Envoy shortly after it was written', async
   );
 });
 
-it('a killed server costs no request; changes apply shortly after it is back', async () => {
+it('a killed API server fails no request, and changes apply within the documented limit after its restart', async () => {
   await untilAnswers('one', () => serve('web', 'one'));
   await own.server.kill();
   for (let request = 0; request < 50; request++) expect(await answers()).toBe('one');

@@ -1,6 +1,6 @@
 /**
- * Kinds watched on a real API server: the simulated one (test/simulation/simulated-api-server.ts) behaves like a real one, and
- * informers reach the same state. A server of the file's own, which is killed, compacted and restored.
+ * Informers on a real API server: the simulated server (test/simulation/simulated-api-server.ts) behaves like the real one, and informers
+ * reach the same state. Uses its own server, which is killed, compacted and restored.
  */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ import { givenOwnServer } from './given-cluster.ts';
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const virtualServices = resourceOf('VirtualService');
-/** They have no watch cache: a watch of them reads the store. */
+/** This kind has no watch cache, so its watch reads the store. */
 const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
 const own = givenOwnServer();
 const { cluster } = own;
@@ -33,7 +33,7 @@ const make = (name: string) => cluster.create(configMaps, { metadata: { name }, 
 const makeRange = (name: string) =>
   cluster.create(limitRanges, { metadata: { name }, spec: { limits: [{ type: 'Pod' }] } });
 
-/** Follows the file's namespace through a proxy, for as long as the test runs. */
+/** Follows the file's namespace through a proxy until the test ends. */
 async function following(...resources: ApiResource[]) {
   const proxy = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
@@ -83,7 +83,7 @@ async function there(resource = configMaps): Promise<string[]> {
   return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}@${metadata.resourceVersion}`).sort();
 }
 
-/** @returns how long it took; the machine may be busy, so the limit is generous */
+/** @returns how long it took; the limit is generous for busy machines */
 async function converges(one: Following, resource = configMaps): Promise<number> {
   const from = performance.now();
   const wanted = await there(resource);
@@ -102,7 +102,7 @@ function watched(client: ApiServer, resource: ApiResource, resourceVersion: stri
   return { events, end };
 }
 
-it('a watch streams all existing objects, and then their changes', async () => {
+it('a watch of an API server streams all existing objects, and then their changes', async () => {
   await make('a');
   await make('b');
   const one = await following(configMaps);
@@ -114,20 +114,20 @@ it('a watch streams all existing objects, and then their changes', async () => {
   expect(known(one)).toEqual(await there());
 });
 
-it('a watch continues after the server was killed and restarted, with the changes made while it was down', async () => {
+it('a watch resumes after the API server was killed and restarted, with the changes made in between', async () => {
   const one = await following(configMaps);
   await own.server.kill();
   await eventually('that was noticed', () => one.lost.length > 0);
   const before = known(one);
   await own.server.start();
   await make('killed');
-  // Within five seconds; beside ten other processes it takes longer.
+  // Takes five seconds, and longer beside ten other processes.
   expect(await converges(one)).toBeLessThan(sized({ short: 30_000, full: 10_000 }));
   expect(known(one).length).toBe(before.length + 1);
   await eventually('it is missed no more', () => one.lost.at(-1) === undefined);
 });
 
-it('connections whose bytes are swallowed are replaced, and nothing is missing', async () => {
+it('an informer replaces connections that lose their bytes, and misses no change', async () => {
   const one = await following(configMaps, limitRanges);
   one.proxy.swallow();
   await make('swallowed');
@@ -135,12 +135,12 @@ it('connections whose bytes are swallowed are replaced, and nothing is missing',
   expect(one.lost).toEqual([]);
 });
 
-it('history that the store has compacted is listed again, with the deletions that no watch reported', async () => {
+it('an informer lists again when the store has compacted its history, and reports deletions that no watch reported', async () => {
   await makeRange('kept');
   await makeRange('deleted');
   const one = await following(limitRanges);
   one.told.splice(0);
-  // No event arrives now: the connection is dead, which is detected in two seconds or more.
+  // No event arrives: the connection is dead, which is detected after at least two seconds.
   one.proxy.swallow();
   await cluster.delete(limitRanges, 'deleted');
   await makeRange('new');
@@ -150,9 +150,9 @@ it('history that the store has compacted is listed again, with the deletions tha
   expect(one.told.sort()).toEqual(['add new', 'delete deleted']);
 });
 
-it('a compacted version is an ERROR event of a watch that got status 200', async () => {
+it('a compacted version is an ERROR event of a watch with status 200', async () => {
   const { resourceVersion } = await cluster.admin.list(limitRanges, { namespace: cluster.namespace }, never);
-  // The version after the last received one is the first that is needed: one more change compacts it away.
+  // The watch needs the version after the last received one, which one more change compacts.
   await makeRange('compacted');
   await makeRange('compacted-too');
   await cluster.compact();
@@ -213,7 +213,7 @@ it('an undefined kind is empty, and watched as soon as it is defined', async () 
   await eventually('it is gone', () => known(one, virtualServices).length === 0);
 });
 
-it('a store that is restored to an earlier version is trusted', async () => {
+it('an informer accepts the state of a store that is restored to an earlier version', async () => {
   await own.server.kill();
   const backup = join(own.server.folder, 'backup');
   cpSync(join(own.server.folder, 'etcd'), backup, { recursive: true });

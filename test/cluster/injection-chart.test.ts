@@ -52,14 +52,14 @@ const entriesOf = (object: KubernetesObject): WebhookEntry[] =>
     ...{ name, namespaceSelector, objectSelector },
   }));
 
-describe('webhooks of injection', () => {
+describe('webhooks of the chart', () => {
   it.each([
     ['', false],
     ['', true],
     ['default', false],
     ['canary', true],
   ])(
-    'of revision "%s" select the pods that the injector injects, enableNamespacesByDefault %s',
+    'for the revision "%s" select the pods that the injector injects, enableNamespacesByDefault %s',
     async (revision, byDefault) => {
       const values = `revision=${revision},sidecarInjectorWebhook.enableNamespacesByDefault=${byDefault}`;
       const objects = ofKind(await rendered('istio-system', ...image, '--set', values), mutating);
@@ -70,7 +70,7 @@ describe('webhooks of injection', () => {
     },
   );
 
-  it('of tags select pods with the tag, call the revision, and do not share names with other namespaces', async () => {
+  it('for tags select pods with the tag, call the revision, and have names of their own in each namespace', async () => {
     const values = 'revision=canary,revisionTags={prod,default},sidecarInjectorWebhook.reinvocationPolicy=IfNeeded';
     const objects = ofKind(await rendered('mesh', ...image, '--set', values), mutating);
     const service = { name: 'istiod-canary', namespace: 'mesh', path: '/inject', port: 443 };
@@ -92,13 +92,13 @@ describe('webhooks of injection', () => {
   });
 
   it.each(['revisionTags={default}', 'revision=canary,revisionTags={canary}'])(
-    '%s is rejected, because pods would be injected twice',
+    'are not rendered with %s, because pods would be injected twice',
     async (values) => {
       await expect(rendered('istio-system', ...image, '--set', values)).rejects.toThrow('is the revision itself');
     },
   );
 
-  it('of validation forbid the control plane to set Fail only where the values specify Ignore', async () => {
+  it('for validation permit the policy Fail only if the values do not specify Ignore', async () => {
     for (const [policy, annotations] of [
       ['', undefined],
       ['Ignore', { 'chartpilot/failure-policy': 'keep' }],
@@ -114,20 +114,20 @@ describe('webhooks of injection', () => {
   });
 
   it.each([
-    ['they are disabled', 'sidecarInjectorWebhook.enabled=false,validation.enabled=false'],
-    ['no authority signs their certificate', 'authority.selfSigned=false'],
-  ])('and of validation are absent where %s', async (_, values) => {
+    ['if they are disabled', 'sidecarInjectorWebhook.enabled=false,validation.enabled=false'],
+    ['if no authority signs their certificate', 'authority.selfSigned=false'],
+  ])('are absent %s', async (_, values) => {
     const objects = await rendered('istio-system', ...image, '--set', values);
     expect(objects.filter(({ kind }) => kind?.endsWith('WebhookConfiguration'))).toEqual([]);
     expect(objects.filter(({ metadata: { name } }) => name.startsWith('istio-sidecar-injector'))).toEqual([]);
   });
 });
 
-describe('the ConfigMaps', () => {
+describe('the ConfigMaps of the chart', () => {
   const dataOf = (objects: readonly KubernetesObject[], name: string): Record<string, string> =>
     objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)!.data as never;
 
-  it('make the injector run the image of the chart, which finds the control plane of its revision', async () => {
+  it('make the injector use the agent image of the chart with the address of its control plane revision', async () => {
     const settings = [
       ...['revision=canary,image.tag=1.5,image.pullSecrets={pull},clusterID=west,domain=west.local'],
       'global.proxy.logLevel=debug,cni.enabled=true,sidecarInjectorWebhook.templates.extra.spec.hostname=h',
@@ -179,7 +179,7 @@ describe('the ConfigMaps', () => {
     expect(`${global.hub}/${global.proxy.image}:${global.tag}`).toBe(expected);
   });
 
-  it('keep settings of the mesh that the user writes, also another address of the control plane', async () => {
+  it('keep mesh settings of the user, also another address of the control plane', async () => {
     const meshOf = async (values: string) => {
       const read = readMeshConfig('mesh', dataOf(await rendered('mesh', ...image, '--set', values), 'istio').mesh!);
       return E.isRight(read) ? read.right.mesh : undefined;
@@ -193,12 +193,12 @@ describe('the ConfigMaps', () => {
   });
 });
 
-describe('an upgrade of the release', () => {
+describe('an upgrade of the Helm release', () => {
   const revision = `r${crypto.randomUUID().slice(0, 8)}`;
   const values = [...image, '--set', `revision=${revision},createNamespace=false`];
 
   it.each([
-    // Helm's own choice for a new release; the other one, of Helm 3, at length.
+    // Helm's default for a new release; the client-side apply of Helm 3 only in the long form.
     ['server-side', 'true'],
     ...sized({ short: [], full: [['client-side', 'false']] }),
   ])('keeps the CA bundles and the failure policy that the control plane has set (%s apply)', async (_, serverSide) => {
@@ -224,7 +224,7 @@ describe('an upgrade of the release', () => {
       const query = { fieldManager: 'control-plane', force: 'true' };
       await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body, query }, never);
     };
-    // Other test files define the kinds. The API server validates what Helm sends, without the time that Helm takes for it.
+    // Other test files define the kinds. The API server validates what Helm sends, so Helm's own validation is disabled to save time.
     const flags = ['deploy/chart', `--server-side=${serverSide}`, '--skip-crds', '--disable-openapi-validation'];
     const upgrade = (...more: string[]): Promise<string> =>
       run('upgrade', release, ...flags, ...where, ...values, ...more);
@@ -234,7 +234,7 @@ describe('an upgrade of the release', () => {
       const [policy] = await webhooks(validating, names.validating);
       expect(policy?.failurePolicy).toBe('Ignore');
       await upgrade('--set', 'podLabels.a=b');
-      // Nothing was confirmed yet: the API server's default, Fail, would reject every object.
+      // No rejection was confirmed yet: the API server's default, Fail, would reject every object.
       expect((await webhooks(validating, names.validating))[0]?.failurePolicy).toBe('Ignore');
       await setBy(mutating, names.mutating, {});
       await setBy(validating, names.validating, { failurePolicy: 'Fail' });
@@ -260,7 +260,7 @@ describe('while no replica can be called', () => {
     const flags = ['--skip-crds', '--disable-openapi-validation', '--set', `revision=${revision}`];
     await run('install', 'outage', 'deploy/chart', ...flags, ...where, ...image);
     try {
-      // Without the Service no request leaves the API server.
+      // Without the Service, the API server cannot send requests.
       await cluster.delete(of.services, `istiod-${revision}`);
       const metadata = { name: namespace, labels: { 'istio.io/rev': revision } };
       await cluster.admin.request(

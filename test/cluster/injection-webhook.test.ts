@@ -53,7 +53,7 @@ async function started(): Promise<{ plane: ControlPlane; port: number }> {
   return { plane, port: Number(String(address).split(':').at(-1)) };
 }
 
-/** Without `caBundle`: the control plane writes it. */
+/** Without `caBundle`, which the control plane writes. */
 async function writeWebhook(
   port: number,
   failurePolicy: 'Fail' | 'Ignore',
@@ -122,7 +122,7 @@ async function warningsOfPod(): Promise<string[]> {
 const settings = { values: JSON.stringify({ global: { hub: 'example.com', tag: '1' } }) };
 const configMap = { metadata: { name: 'istio-sidecar-injector' }, data: settings };
 
-it('a pod gets its sidecar with the CA bundle that is written, a rejection names the annotation, and the failure policy decides while the webhook is down', async () => {
+it('the injection webhook adds a sidecar, names the annotation of a rejection, and its failure policy applies while it is down', async () => {
   const { plane, port } = await started();
   await writeWebhook(port, 'Fail');
   await eventually('the rejection names the ConfigMap that is missing', async () =>

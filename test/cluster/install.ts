@@ -1,4 +1,4 @@
-/** `npm run cluster`: builds the programs of `npm test` in Go; with names: only these, also programs of nightly runs. */
+/** `npm run cluster`: builds the Go programs of `npm test`, or the named programs, including those of nightly runs. */
 import { explainError } from '../../src/runtime/errors.ts';
 import {
   apiServer,
@@ -16,7 +16,7 @@ import {
 
 const asked = process.argv.slice(2);
 const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goTemplates, goPeer, mergeOracle, consul];
-// Programs of nightly runs alone.
+// Programs that only nightly runs need.
 const others = [istioctl];
 try {
   for (const program of [...ofEachRun, ...others]) {

@@ -1,4 +1,4 @@
-/** Certificates through the API of certificate requests: a small signer in the test stands for a foreign controller on a real API server. */
+/** Certificates through CertificateSigningRequests: a small signer in the test replaces a foreign controller on a real API server. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -49,7 +49,7 @@ interface Deed {
   readonly condition?: 'Denied' | 'Failed';
 }
 
-/** A controller for a signer's name of its own; it signs what is approved. */
+/** A controller with its own signer name, which signs approved requests. */
 function signer(deed: Deed | 'nothing' = {}): { readonly name: string; readonly seen: KubernetesObject[] } {
   const name = `test.example.com/${cluster.namespace}-${signers++}`;
   const seen: KubernetesObject[] = [];
@@ -114,34 +114,37 @@ function asked(of: KubernetesSigner) {
 const left = async (name: string): Promise<number> =>
   (await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never)).items.length;
 
-it('a certificate that a signer signs as requested is issued, and the object is deleted', async () => {
+it('a certificate that a signer signs as requested is issued, and its CertificateSigningRequest is deleted', async () => {
   const { name } = signer();
   const answer = await asked(client(name));
   expect(answer).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it.each(['writes something into', 'approves'])('another client that %s a new request blocks nothing', async (deed) => {
-  const { name } = signer();
-  const server = cluster.client();
-  const request: typeof server.request = async (order, signal) => {
-    const made = await server.request(order, signal);
-    if (order.method !== 'POST') return made;
-    const where = { resource: requests, name: made.metadata.name } as const;
-    if (deed === 'approves') {
-      const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
-      const body = { ...made, status: { conditions: [condition] } };
-      await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
-    } else {
-      const body = { metadata: { annotations: { seen: 'yes' } } };
-      await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
-    }
-    return made;
-  };
-  expect(await asked(client(name, { server: { request } }))).toHaveProperty('issued');
-});
+it.each(['changes', 'approves'])(
+  'another client that %s a new CertificateSigningRequest blocks nothing',
+  async (deed) => {
+    const { name } = signer();
+    const server = cluster.client();
+    const request: typeof server.request = async (order, signal) => {
+      const made = await server.request(order, signal);
+      if (order.method !== 'POST') return made;
+      const where = { resource: requests, name: made.metadata.name } as const;
+      if (deed === 'approves') {
+        const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
+        const body = { ...made, status: { conditions: [condition] } };
+        await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
+      } else {
+        const body = { metadata: { annotations: { seen: 'yes' } } };
+        await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
+      }
+      return made;
+    };
+    expect(await asked(client(name, { server: { request } }))).toHaveProperty('issued');
+  },
+);
 
-it('a request that replaces the created one is not approved', async () => {
+it('a CertificateSigningRequest that replaces the created one is not approved', async () => {
   const { name, seen } = signer();
   const server = cluster.client();
   let theirs: KubernetesObject | undefined;
@@ -201,7 +204,7 @@ it('a certificate of another root than the mesh’s is not issued', async () => 
   expect(JSON.stringify(await asked(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
 });
 
-it('rights to create, read and delete requests and to approve those of this signer are sufficient, and each is required', async () => {
+it('permissions to create, read and delete requests and to approve those of this signer are sufficient, and each is required', async () => {
   const group = { apiGroups: ['certificates.k8s.io'] };
   const { name } = signer();
   const rules: Rule[] = [
@@ -218,14 +221,14 @@ it('rights to create, read and delete requests and to approve those of this sign
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it('a request beyond the running and queued ones gets a retry delay', async () => {
+it('a certificate request beyond the running and queued ones gets a retry delay', async () => {
   const { name } = signer('nothing');
   const full = client(name, { limitMs: 500, limits: { maxWaiting: 2, maxOfConnection: 100 } });
   const answers = await Promise.all(Array.from({ length: 20 }, () => asked(full)));
   expect(answers.filter((answer) => 'tryAgainAfterMs' in answer).length).toBe(6);
 });
 
-it('a workload gets its certificate of the signer through the control plane, for its own name and no other', async () => {
+it('a workload gets a certificate of the signer through the control plane, only for its own identity', async () => {
   const { name, seen } = signer();
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace };
   const plane = new ControlPlane(

@@ -1,4 +1,4 @@
-/** Which of two control planes writes, and what, with a real API server: a server of the file's own, because one mesh has one root. */
+/** The leader of two control planes and its writes, with a real API server. Uses its own server, because a mesh has one root. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ const rootIn = async (namespace: string): Promise<string> => {
   return data?.['root-cert.pem'] ?? '';
 };
 
-it('the root of the mesh is in each namespace, whatever another client writes there; its Lease is released and acquired', async () => {
+it('the leader writes the root of the mesh to each namespace, restores it after changes, and hands over its Lease', async () => {
   const first = await serving('one');
   await eventually('the first one leads', async () => (await holder()) === 'one');
   await eventually('each namespace has it', async () => (await rootIn(cluster.namespace)).includes('BEGIN CERT'));

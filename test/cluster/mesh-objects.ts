@@ -1,4 +1,4 @@
-/** The content of a mesh in a cluster: definitions of the kinds, and objects as users, controllers and kubelets write them. */
+/** The content of a mesh in a cluster: CRDs, and objects as users, controllers and kubelets write them. */
 import { writeFileSync } from 'node:fs';
 import {
   type ApiResource,
@@ -13,7 +13,7 @@ import type { Cluster } from './cluster.ts';
 
 const never = new AbortController().signal;
 
-/** Kinds that a server does not have by itself. */
+/** Kinds that need a CRD. */
 export const customKinds = (Object.keys(kinds) as KindName[]).filter((kind) =>
   /istio\.io$|^gateway\./.test(kinds[kind].group),
 );
@@ -27,7 +27,9 @@ export async function defineKinds(cluster: Cluster, of: readonly KindName[] = cu
   });
 }
 
-/** Defines our kinds with the schemas that we ship, and those of the Gateway API without. Resolves when the server serves them. */
+/**
+ * Defines chartpilot's kinds with the shipped schemas, and those of the Gateway API without a schema. Resolves when the server serves them.
+ */
 export async function defineShippedKinds(cluster: Cluster): Promise<void> {
   const own = resourceDefinitions();
   await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
@@ -59,7 +61,7 @@ export function definitionOf(kind: KindName, versions = kinds[kind].versions) {
   };
 }
 
-/** A kubeconfig of the cluster; its administrator's unless another token is given. */
+/** Writes a kubeconfig of the cluster, by default with the administrator's token. */
 export function writeKubeconfig(
   path: string,
   { address }: Pick<Cluster, 'address'>,
@@ -69,7 +71,7 @@ export function writeKubeconfig(
   writeFileSync(path, kubeconfigText(address, { ...(token && { token }), ...(server && { server }) }), { mode: 0o600 });
 }
 
-/** @param user how one is known there, beside or instead of the administrator's token */
+/** @param user credentials, in addition to or instead of the administrator's token */
 export function kubeconfigText(
   address: ApiServerAddress,
   { token = address.adminToken, server = address.url, user = {} as object } = {},

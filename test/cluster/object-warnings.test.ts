@@ -1,6 +1,6 @@
 /**
- * Objects that take effect only in part: their status has the condition PartiallyInvalid while that is so. On a server of the file's own,
- * because control planes of other files would write the statuses as well.
+ * Objects that take effect only in part have the condition PartiallyInvalid. Uses its own server, because control planes of other files would
+ * write statuses as well.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -81,7 +81,7 @@ const server = (name: string, mode: string, hosts: readonly string[]) => ({
   tls: { mode, credentialName: `edge-${name}` },
 });
 
-it('a Gateway whose TLS server another one displaces, entirely or in part, reports that in its status', async () => {
+it('a Gateway reports in its status that another one displaces its TLS server, entirely or in part', async () => {
   const { metadata } = await cluster.apply(gateways, {
     metadata: { name: 'g1' },
     spec: { selector: { istio: 'edge' }, servers: [server('one', 'SIMPLE', ['x.example.test', 'z.example.test'])] },
@@ -112,7 +112,7 @@ const entry = (name: string, more: object) =>
 const workload = (name: string, spec: object) =>
   cluster.apply(entries, { metadata: { name, labels: { app: name } }, spec });
 
-it('objects whose endpoints proxies are not sent report that in their status, until they are', async () => {
+it('objects with endpoints that no proxy receives report it in their status until proxies receive them', async () => {
   const { plainPort } = first;
   replicas.connect(plainPort, { ip: 'fd00::9', metadata: { INSTANCE_IPS: 'fd00::9', NETWORK: 'n1' } });
   await cluster.apply(of.services, {
@@ -172,7 +172,7 @@ it('objects whose endpoints proxies are not sent report that in their status, un
 const numbered = <Item>(count: number, item: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => item(index));
 
-it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is reported by an Event', async () => {
+it('a Service, Pod, EndpointSlice or Ingress beyond a size limit is reported by an Event', async () => {
   first ??= await startReplica('first');
   const name = 'large';
   const path = (index: number) => ({
@@ -205,7 +205,7 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is rep
     spec: { ingressClassName: 'istio', rules: [{ host: 'large.test', http: { paths: backends } }] },
   });
   for (const kind of kindsWithEvents) {
-    // The API server writes Events about Services as well, when it repairs their addresses.
+    // The API server also writes Events about Services when it repairs their addresses.
     const about = `involvedObject.kind=${kind},involvedObject.name=${name},reason=LimitExceeded`;
     const [event] = await eventually(`an Event reports the limit of the ${kind}`, async () => {
       const query = { namespace: cluster.namespace, fieldSelector: about };
@@ -236,7 +236,7 @@ interface WrittenObject {
   readonly spec?: { clusterIP?: string; serviceAccountName?: string };
 }
 
-/** In the test's namespace; a server assigns creation times and addresses of Services itself. */
+/** Applies objects in the test's namespace; the server assigns creation times and addresses of Services. */
 async function applyObjects(yaml: string): Promise<void> {
   for (const document of parseAllDocuments(yaml.replaceAll('shop', cluster.namespace))) {
     const object = document.toJS() as WrittenObject | null;
@@ -259,7 +259,7 @@ function connectGateway(port: number, labels: Readonly<Record<string, string>>, 
   stream.send({ typeUrl: typeUrls.SDS, resourceNames: [secret] });
 }
 
-it('objects whose references do not exist or conflict report each code with both places in their status until they are corrected', async () => {
+it('objects with missing or conflicting references report each code and both fields in their status until they are corrected', async () => {
   first ??= await startReplica('first');
   const { plainPort } = first;
   connectGateway(plainPort, connectedGateway, 'kubernetes://missing');
@@ -286,7 +286,7 @@ it('objects whose references do not exist or conflict report each code with both
   }
 });
 
-it('a VirtualService reports what a gRPC program without a proxy ignores, while one is connected', async () => {
+it('a VirtualService reports what a connected gRPC client without a proxy ignores', async () => {
   first ??= await startReplica('first');
   const [virtualServices, host] = [resourceOf('VirtualService'), 'mirrored.test'];
   await entry('mirrored', { endpoints: [{ address: '10.0.0.10' }] });
@@ -306,7 +306,7 @@ it('a VirtualService reports what a gRPC program without a proxy ignores, while 
   await mended(virtualServices, 'mirrored');
 });
 
-it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only in part has an Event with the code and both places', async () => {
+it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only in part has an Event with the code and both fields', async () => {
   first ??= await startReplica('first');
   await cluster.apply(of.namespaces, { metadata: { name: 'third', namespace: '' } });
   const withEvents = faultyObjects.filter(hasEvent);
@@ -326,7 +326,7 @@ it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only
   }
 });
 
-/** Conditions of the object, of its listeners and of its parents that are false. */
+/** False conditions of the object, of its listeners and of its parents. */
 async function falseConditions(fault: FaultyObjects): Promise<readonly Condition[]> {
   const { namespace } = cluster;
   const resource = resourceOf(kindOf(fault));
@@ -363,7 +363,7 @@ it('objects of the Gateway API report each fault in a condition of that API', as
   for (const fault of ofNoClass) expect(await falseConditions(fault)).toEqual([]);
 });
 
-it('a control plane that takes over keeps a warning that holds, and removes one that does not', async () => {
+it('a control plane that becomes leader keeps a warning that still applies, and removes one that does not', async () => {
   await workload('far', { network: 'n3' });
   const before = await partialOf(of.serviceEntries, 'far');
   const { metadata } = await entry('mended', { endpoints: [{ address: '10.0.0.1' }] });

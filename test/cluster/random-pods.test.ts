@@ -1,6 +1,6 @@
 /**
- * Random pods in a real API server, as dry runs: one that it accepts, it accepts with a sidecar as well, or the injector rejects it and names the field.
- * Pods are written as users write them, with the annotations of injection, containers that override the sidecar, and every template.
+ * Random pods in a real API server, as dry runs: a pod that it accepts, it also accepts with a sidecar, or the injector rejects the pod and
+ * names the field. Pods have injection annotations, containers that override the sidecar, and every template.
  */
 import fc from 'fast-check';
 import * as E from 'fp-ts/lib/Either.js';
@@ -23,14 +23,14 @@ beforeAll(async () => {
 });
 
 const count = sized({ quick: 100, short: 300, full: 10_000 });
-/** Requests that are under way. */
+/** Concurrent requests. */
 const lanes = 16;
 
-/** Absent more often than present: a pod with every field is never valid. */
+/** More often absent than present: a pod with every field is never valid. */
 function some<T>(of: fc.Arbitrary<T>, absent = 3): fc.Arbitrary<T | undefined> {
   return fc.oneof({ weight: 1, arbitrary: of }, { weight: absent, arbitrary: fc.constant(undefined) });
 }
-/** An object of which only the named fields are always present. */
+/** An object in which only the named fields are always present. */
 function fields(
   of: Readonly<Record<string, fc.Arbitrary<unknown>>>,
   required: readonly string[] = [],

@@ -6,7 +6,7 @@ import { givenOwnServer } from './given-cluster.ts';
 import { defineShippedKinds, of } from './mesh-objects.ts';
 import { Replicas } from './replica.ts';
 
-/** It waits 10 s for a status that is between edges; the unit tests of `distribution` cover the rule. */
+/** The long form waits 10 s for a status between two renewals; the unit tests of `distribution` cover the rule. */
 const isFull = sized({ short: false, full: true });
 
 interface Condition {
@@ -17,20 +17,23 @@ interface Condition {
   readonly observedGeneration?: number;
 }
 
-describe.runIf(isFull)('Reconciled of an object whose only proxy was connected to a killed replica', () => {
+describe.runIf(isFull)('the condition Reconciled of an object', () => {
   const { cluster } = givenOwnServer();
   const never = new AbortController().signal;
   const env = { PILOT_LEASE_DURATION: '3s' };
   const replicas = new Replicas(cluster, env);
   const ofCanary = new Replicas(cluster, { ...env, REVISION: 'canary' });
-  /** It changes a cluster, so that each proxy gets a response that it must acknowledge. */
+  /** Changes a cluster, so that each proxy gets a response that it must acknowledge. */
   const rule = (connectTimeout: string) =>
     cluster.apply(of.destinationRules, {
       metadata: { name: 'cart' },
       spec: { host: 'cart.example.com', trafficPolicy: { connectionPool: { tcp: { connectTimeout } } } },
     });
 
-  /** @returns the message */
+  /**
+   * Waits until the condition is True.
+   * @returns its message
+   */
   async function whenTrue(observedGeneration: number): Promise<string | undefined> {
     const { message } = await eventually(`the status of generation ${observedGeneration} is True`, async () => {
       const condition = await reconciled();
@@ -87,7 +90,7 @@ describe.runIf(isFull)('Reconciled of an object whose only proxy was connected t
     expect(await whenTrue(3)).toBe('2/2 proxies up to date');
   });
 
-  it('is not True while a proxy lacks the object that connected to another replica as soon as it served', async () => {
+  it('is not True while a proxy that connected to a new replica lacks the object', async () => {
     const fourth = await replicas.start('fourth');
     const stream = replicas.connect(fourth.plainPort, { ip: '10.9.0.9' });
     const acknowledge = stream.onResponse;

@@ -1,4 +1,4 @@
-/** A proxy between a program and the API server: it records writes, and can hold back a write or its response. */
+/** A proxy between a program and the API server: it records writes, and can delay a write or its response. */
 import { once } from 'node:events';
 import {
   type ClientHttp2Session,
@@ -19,12 +19,12 @@ export interface RecordedWrite {
   readonly body: string;
   /** When it was received completely. */
   readonly at: number;
-  /** When it was forwarded; absent: not yet. */
+  /** When it was forwarded; absent before that. */
   forwardedAt?: number;
   status?: number;
 }
 
-/** Where a write can be held back. */
+/** Promises for which a write or its response waits. */
 export interface WriteHold {
   readonly before?: Promise<void>;
   readonly after?: Promise<void>;
@@ -66,7 +66,7 @@ export class RecordingProxy {
     this.#session?.destroy();
   }
 
-  /** Writes other than of Leases. */
+  /** Writes except those of Leases. */
   ofDuties(): RecordedWrite[] {
     return this.writes.filter(({ path }) => !path.includes('/leases'));
   }
@@ -88,7 +88,7 @@ export class RecordingProxy {
     this.#forward(stream, headers, body, hold, write);
   }
 
-  /** A held write is forwarded even if its client has disconnected: its bytes were in transit. */
+  /** A delayed write is forwarded even if its client has disconnected: its bytes were in transit. */
   #forward(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,

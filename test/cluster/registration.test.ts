@@ -1,4 +1,4 @@
-/** Workloads that register themselves, on a real API server, with replicas of the program that are killed. */
+/** Auto-registration of workloads on a real API server, with replicas of the program that are killed. */
 import { fromBinary, toJsonString } from '@bufbuild/protobuf';
 import { type ChannelCredentials, status } from '@grpc/grpc-js';
 import { beforeAll, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ import { type NodeWords, type Replica, Replicas } from './replica.ts';
 
 const never = new AbortController().signal;
 const cluster = givenCluster();
-/** A returning workload must be connected, authenticated and recorded within it. */
+/** A returning workload must connect, authenticate and be recorded within this time in milliseconds. */
 const graceMs = 6_000;
 const replicas = new Replicas(cluster, {
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms`,
@@ -70,7 +70,7 @@ async function entry(name: string): Promise<KubernetesObject | undefined> {
 const annotation = (object: KubernetesObject | undefined, name: string): string | undefined =>
   object?.metadata.annotations?.[`istio.io/${name}`];
 
-/** The entry, once it exists and names the controller that holds it. */
+/** Resolves when the entry exists and names its controller. */
 const heldBy = (name: string, controller: string): Promise<KubernetesObject> =>
   eventually(`${name} is held by ${controller}`, async () => {
     const object = await entry(name);
@@ -106,7 +106,7 @@ async function endpoints(replica: Replica): Promise<string[]> {
 const isEndpoint = async (replica: Replica, ip: string): Promise<boolean> =>
   (await endpoints(replica)).includes(`${ip}:8080`);
 
-it('a workload that connects has an entry of its group and is an endpoint; it keeps it when absent for less than the grace period', async () => {
+it('a connected workload has an entry of its group and is an endpoint, also after a disconnect within the grace period', async () => {
   const ip = '10.9.1.1';
   const name = `vm-${ip}-lab`;
   const words = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
@@ -131,7 +131,7 @@ it('a workload that connects has an entry of its group and is an endpoint; it ke
   await eventually('it is deleted', async () => (await entry(name)) === undefined);
 });
 
-it('a probed workload is an endpoint while it reports that it is healthy', async () => {
+it('a workload with a health probe is an endpoint while it reports that it is healthy', async () => {
   const ip = '10.9.2.1';
   const name = `vm-${ip}`;
   const stream = connect(first, { ip, metadata: probe });
@@ -161,7 +161,7 @@ async function conditionsOf(name: string): Promise<Record<string, string>[]> {
 
 it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, RegExp]>([
   [
-    'of a group that there is not',
+    'of a group that does not exist',
     () => connect(first, { metadata: { AUTO_REGISTER_GROUP: 'none' } }),
     'FAILED_PRECONDITION',
     /cannot find WorkloadGroup .*\/none/,
@@ -172,7 +172,7 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
     'PERMISSION_DENIED',
     /service account/,
   ],
-  ['that has shown no identity', () => connect(first, {}, null), 'PERMISSION_DENIED', /requires a verified identity/],
+  ['without an identity', () => connect(first, {}, null), 'PERMISSION_DENIED', /requires a verified identity/],
   [
     'of another namespace',
     () => connect(first, { metadata: { NAMESPACE: 'default' } }),
@@ -186,14 +186,14 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
     /must be the name of a WorkloadGroup/,
   ],
   ['with a loopback address', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
-])('a workload %s is rejected, and nothing is written', async (_, from, code, told) => {
+])('a workload %s is rejected, and no entry is written', async (_, from, code, told) => {
   const ended = await (await from()).ended;
   expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(told)]);
   const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
   expect(items.filter(({ metadata }) => /127|none/.test(metadata.name))).toEqual([]);
 });
 
-it('an entry of the same name that a user wrote is left unchanged, and a workload that claims it is rejected', async () => {
+it('an entry that a user wrote stays unchanged, and a workload that claims its name is rejected', async () => {
   const ip = '10.9.3.1';
   await cluster.apply(entries, { metadata: { name: `vm-${ip}` }, spec: { address: ip } });
   const ended = await connect(first, { ip }).ended;
@@ -205,7 +205,7 @@ it('an entry of the same name that a user wrote is left unchanged, and a workloa
   await cluster.delete(entries, `vm-${ip}`);
 });
 
-/** The listener of a node for its inbound traffic, as it is sent. */
+/** The inbound listener of a node, as it is sent. */
 async function inboundListener(replica: Replica, ip: string, namespace: string): Promise<string | undefined> {
   const stream = replicas.connect(replica.plainPort, {
     ip,
@@ -221,7 +221,7 @@ async function inboundListener(replica: Replica, ip: string, namespace: string):
   return virtual && toJsonString(ListenerSchema, virtual, { registry: extensionTypes });
 }
 
-it('a workload that registers itself at the address of another namespace changes nothing that this namespace accepts', async () => {
+it('a workload that registers at the address of another namespace does not change inbound listeners of that namespace', async () => {
   const [ip, victim] = ['10.9.6.1', `v-${cluster.namespace}`];
   await cluster.create(of.namespaces, { metadata: { name: victim } });
   const serving = (name: string, more: object, protocol: string): KubernetesObject['spec'] => ({
@@ -259,7 +259,7 @@ it('an entry that is deleted while its workload is connected is recreated', asyn
   stream.cancel();
 });
 
-it('another replica takes over a reconnecting workload without a deletion by a late disconnect or a kill; an absent workload is removed', async () => {
+it('another replica takes over a reconnecting workload without deleting its entry; the entry of an absent workload is removed', async () => {
   const [moved, killed, lost] = ['10.9.5.1', '10.9.5.2', '10.9.5.4'];
   const old = connect(first, { ip: moved });
   const alone = connect(first, { ip: killed });
@@ -268,8 +268,8 @@ it('another replica takes over a reconnecting workload without a deletion by a l
   for (const ip of [killed, lost]) await heldBy(`vm-${ip}`, 'first');
   const taken = connect(second, { ip: moved });
   await heldBy(`vm-${moved}`, 'second');
-  // Late: the workload is already connected to the other one. Once a workload that disconnected with it is recorded, this one was checked
-  // too.
+  // A late disconnect: the workload is already connected to the other replica. Once a workload that disconnected with it is recorded, this
+  // one was checked too.
   old.cancel();
   const witness = connect(first, { ip: '10.9.5.3' });
   await heldBy('vm-10.9.5.3', 'first');

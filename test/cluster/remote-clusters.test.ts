@@ -1,6 +1,6 @@
 /**
- * Two clusters, each with a real API server, and two networks: services of the other cluster are served beside the own ones,
- * as configured by a Secret, for as long as the Secret exists.
+ * Two clusters, each with a real API server, and two networks: while a Secret names the other cluster, its services are served with those of
+ * the own one.
  */
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { kubeconfigText, of, writeKubeconfig, writeService, writeSlice } from '.
 
 const cluster = givenCluster();
 const other = givenOwnServer();
-/** In both clusters: of services, and the control plane's own. */
+/** The namespace of services in both clusters, and of the control plane. */
 const { namespace } = cluster;
 const folder = mkdtempSync(join(tmpdir(), 'cp-remote-'));
 const kubeconfig = join(folder, 'config');
@@ -86,7 +86,7 @@ function addressesOf(value: Uint8Array): string[] {
   );
 }
 
-/** The Secret that names other clusters, with these keys and no others. */
+/** Writes the Secret that names other clusters, with only these keys. */
 async function writeRemotes(kubeconfigs: Readonly<Record<string, string>>, name = 'remotes'): Promise<void> {
   const data = Object.entries(kubeconfigs).map(([id, text]) => [id, Buffer.from(text).toString('base64')]);
   await cluster.apply(of.secrets, {
@@ -98,7 +98,7 @@ async function writeRemotes(kubeconfigs: Readonly<Record<string, string>>, name 
 const told = (plane: ControlPlane, line: RegExp) =>
   eventually(`${line} is told`, () => plane.lines.some((one) => line.test(one)));
 
-it('an added Secret adds the endpoints of its cluster, a deleted one removes them, and another key is another cluster', async () => {
+it('a Secret for a remote cluster adds its endpoints, deletion removes them, and another key is another cluster', async () => {
   const plane = await following();
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1');
@@ -119,7 +119,7 @@ it('an added Secret adds the endpoints of its cluster, a deleted one removes the
   expect(plane.departures()).toEqual([]);
 });
 
-it('a rotated Secret removes nothing: the old kubeconfig applies until everything was read with the new one', async () => {
+it('a rotated Secret of a remote cluster removes nothing: the old kubeconfig applies until the new one has read everything', async () => {
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
   const endpoints = new Endpoints(plane);
@@ -135,7 +135,7 @@ it('a rotated Secret removes nothing: the old kubeconfig applies until everythin
     plane,
     loggedLine('remoteCluster.secretInvalid', { reason: /Secret .*remotes: c2: must be a kubeconfig/ }),
   );
-  // Another account, the same cluster.
+  // Another account of the same cluster.
   const verbs = ['list', 'watch'];
   const core = { apiGroups: [''], resources: ['services', 'pods', 'nodes', 'namespaces'], verbs };
   const rules = { cluster: [core, { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs }] };
@@ -183,7 +183,7 @@ it('clients with a certificate reach endpoints of another network through its ga
   const ofItsNetwork = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
   await ofOwnNetwork.are('10.1.0.1', gateway);
   await ofItsNetwork.are('10.1.0.1', '10.2.0.7');
-  // Networks of the mesh configuration apply where there is no label, also to a cluster that is already watched.
+  // meshNetworks applies to endpoints without a network label, also to a cluster that is already watched.
   writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {n1: {endpoints: [{fromRegistry: c2}], gateways: []}}\n');
   await there.apply(of.namespaces, { metadata: { name: namespace } });
   await ofOwnNetwork.are('10.1.0.1', '10.2.0.7');
@@ -193,7 +193,7 @@ it('clients with a certificate reach endpoints of another network through its ga
   await cluster.delete(of.secrets, 'remotes');
 });
 
-it('an unresponsive cluster delays no proxy for long, and is named', async () => {
+it('an unresponsive remote cluster delays no proxy for long, and is named', async () => {
   await writeRemotes({ dead: kubeconfigText(other.server, { server: nowhere }), c2: kubeconfigText(other.server) });
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig };
   const env = { POD_NAMESPACE: namespace, PILOT_REMOTE_CLUSTER_TIMEOUT: '2s' };
@@ -211,7 +211,7 @@ it('an unresponsive cluster delays no proxy for long, and is named', async () =>
   expect(plane.departures()).toEqual([]);
 });
 
-it('a kubeconfig of a Secret neither runs a program nor reads a file of the control plane, and takes nothing from other keys', async () => {
+it('a kubeconfig of a Secret runs no program, reads no file of the control plane, and affects no other key', async () => {
   const marker = join(folder, 'was-here');
   const apiVersion = 'client.authentication.k8s.io/v1';
   const exec = { apiVersion, command: '/bin/touch', args: [marker], interactiveMode: 'Never' };
@@ -264,7 +264,7 @@ it('a kubeconfig of a Secret neither runs a program nor reads a file of the cont
   for (const name of ['remotes', 'second']) await cluster.delete(of.secrets, name);
 });
 
-it('while the API server of a cluster is unreachable its endpoints stay; they are removed with its Secret', async () => {
+it('endpoints of a remote cluster stay while its API server is unreachable, and are removed with its Secret', async () => {
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
   const endpoints = new Endpoints(plane);

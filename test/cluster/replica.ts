@@ -1,4 +1,4 @@
-/** Replicas of pilot-discovery as programs in a cluster, and workloads that are connected to them with a token of their account. */
+/** Replicas of pilot-discovery as programs in a cluster, and workloads that connect with a token of their account. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { writeKubeconfig } from './mesh-objects.ts';
 
 export interface Replica {
   readonly program: Program;
-  /** With TLS. */
+  /** Port of the TLS server. */
   readonly securePort: number;
   readonly plainPort: number;
   readonly httpPort: number;
@@ -24,13 +24,13 @@ export interface Replica {
 
 /** Node metadata of a workload. */
 export interface NodeWords {
-  /** Absent: sidecar. */
+  /** Default `sidecar`. */
   readonly type?: 'sidecar' | 'router';
   readonly ip?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** Call it at the top of a file. Everything that it starts ends with the file. */
+/** Call it at the top level of a file. Everything that it starts ends with the file. */
 export class Replicas {
   readonly #cluster: Cluster;
   readonly #folder = mkdtempSync(join(tmpdir(), 'cp-replicas-'));
@@ -40,7 +40,7 @@ export class Replicas {
   readonly #env: NodeJS.ProcessEnv;
   readonly #wrap: (command: Command) => Command;
 
-  /** @param wrap runs instead of the program, and executes it */
+  /** @param wrap wraps the command of the program */
   constructor(
     cluster: Cluster,
     env: NodeJS.ProcessEnv = {},
@@ -58,7 +58,7 @@ export class Replicas {
 
   /**
    * @param token for requests to the API server; by default that of an administrator
-   * @param flags additional ones
+   * @param flags additional flags
    * @param via another address of the API server, such as a proxy in front of it
    */
   async start(name: string, token?: string, via?: ApiServerAddress, flags: readonly string[] = []): Promise<Replica> {

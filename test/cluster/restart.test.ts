@@ -1,4 +1,4 @@
-/** An API server that is killed, restarted, and stopped: how the transport reports it. A server of the file's own. */
+/** How the transport reports an API server that is killed, restarted or stopped. Uses its own server. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -11,7 +11,7 @@ import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
-// The maximum: it ends one connection of fifty requests.
+// The maximum: it closes one connection in fifty requests.
 const own = givenOwnServer(['--goaway-chance=0.02']);
 const { cluster } = own;
 
@@ -33,7 +33,7 @@ async function watching(client: Http2ApiServer) {
   return { end, names };
 }
 
-it('an API server that occasionally sends GOAWAY costs no request, and no watch', async () => {
+it('an API server that occasionally sends GOAWAY fails no request and no watch', async () => {
   const { url, connections } = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url });
   onTestFinished(() => client.close());
@@ -52,7 +52,7 @@ it('an API server that occasionally sends GOAWAY costs no request, and no watch'
   expect(state).toBe('goes on');
 });
 
-it('an API server that is killed cuts its watches, is unreachable, and has everything when it is back', async () => {
+it('an API server that is killed ends its watches, is unreachable, and has all data after the restart', async () => {
   await cluster.create(configMaps, { metadata: { name: 'kept' } });
   const client = cluster.client();
   const { end } = await watching(client);
@@ -69,9 +69,9 @@ it('an API server that is killed cuts its watches, is unreachable, and has every
 /** A ping on a connection that has just received GOAWAY (two in a hundred) is cut off instead. */
 const unanswered = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 
-it('an API server that is suspended (SIGSTOP) is detected by a ping, and a new connection serves when it resumes', async () => {
+it('a ping detects an API server that is suspended (SIGSTOP), and a new connection serves when it resumes', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
-  // Its first connection may take longer beside others: watches and pings share it.
+  // The first connection may take longer beside other processes; watches and pings share it.
   await eventually('it is connected', () => client.ping(never));
   const { end } = await watching(client);
   process.kill(own.server.pid, 'SIGSTOP');
@@ -89,7 +89,7 @@ it('an API server that is suspended (SIGSTOP) is detected by a ping, and a new c
   expect((await watching(client)).names).toContain('kept');
 });
 
-it('an API server whose bytes a proxy swallows is detected by a ping, though the connection looks open', async () => {
+it('a ping detects an API server whose bytes are lost in a proxy, although the connection looks open', async () => {
   const { url, swallow } = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url }, { pingMs: 300 });
   onTestFinished(() => client.close());
@@ -101,7 +101,7 @@ it('an API server whose bytes a proxy swallows is detected by a ping, though the
   expect((await watching(client)).names).toContain('kept');
 });
 
-it('an API server that is stopping (SIGTERM) accepts no new requests, while its watches continue until it exits', async () => {
+it('an API server that is stopping (SIGTERM) accepts no new requests, and its watches continue until it exits', async () => {
   const client = cluster.client();
   const { end } = await watching(client);
   let isOver = false;
@@ -111,7 +111,7 @@ it('an API server that is stopping (SIGTERM) accepts no new requests, while its 
       isOver = true;
     });
   process.kill(own.server.pid, 'SIGTERM');
-  // It sends GOAWAY: another request opens a new connection, which is not accepted.
+  // The server sends GOAWAY, so another request opens a new connection, which is refused.
   await eventually(
     'it takes no request',
     async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
@@ -123,7 +123,7 @@ it('an API server that is stopping (SIGTERM) accepts no new requests, while its 
   expect(isOver).toBe(true);
 });
 
-/** All of its threads: one that has not received the signal yet still responds. */
+/** All threads must be suspended: one that has not received the signal still responds. */
 function standsStill(pid: number): boolean {
   const tasks = `/proc/${pid}/task`;
   return readdirSync(tasks).every((thread) => readFileSync(`${tasks}/${thread}/stat`, 'utf8').includes(') T '));

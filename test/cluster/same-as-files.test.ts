@@ -1,7 +1,7 @@
 /**
- * The result does not depend on where configuration is stored: objects in a real API server give every proxy the same as in a directory, to
- * the last field. Meshes are those of the golden cases; with ROUTING_ACCEPTANCE=FOLDER also the cases of a routing acceptance, which
- * then checks the served configuration (ROUTING_ACCEPTANCE_SERVED=FOLDER).
+ * Configuration does not depend on its storage: objects in a real API server give every proxy the same resources as those in a directory.
+ * Meshes are the golden cases; with ROUTING_ACCEPTANCE=FOLDER also the cases of a routing acceptance, which then checks the served
+ * configuration (ROUTING_ACCEPTANCE_SERVED=FOLDER).
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ interface Mesh {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** As JSON, by type and name. */
+/** Resources as JSON, by type and name. */
 type Served = Record<'clusters' | 'endpoints' | 'listeners' | 'routes', JsonObject[]>;
 
 const never = new AbortController().signal;
@@ -74,24 +74,30 @@ const goldenMeshes = sized({
   full: caseNames(),
 });
 
-it.each(goldenMeshes)('golden case %s', async (name) => {
-  await expectSame(goldenMesh(name));
-});
+it.each(goldenMeshes)(
+  'proxies receive the same resources from cluster and files in the golden case %s',
+  async (name) => {
+    await expectSame(goldenMesh(name));
+  },
+);
 
 const acceptanceCases = acceptance === '' ? [] : readdirSync(acceptance).filter((file) => file.endsWith('.json'));
 
-it.skipIf(acceptance === '').each(acceptanceCases)('acceptance %s', async (file) => {
-  const { inCluster } = await expectSame(acceptanceMesh(join(acceptance, file)));
-  if (served === '') return;
-  mkdirSync(served, { recursive: true });
-  writeFileSync(join(served, `${basename(file, '.json')}.xds`), JSON.stringify(inCluster));
-});
+it.skipIf(acceptance === '').each(acceptanceCases)(
+  'proxies receive the same resources from cluster and files in the acceptance case %s',
+  async (file) => {
+    const { inCluster } = await expectSame(acceptanceMesh(join(acceptance, file)));
+    if (served === '') return;
+    mkdirSync(served, { recursive: true });
+    writeFileSync(join(served, `${basename(file, '.json')}.xds`), JSON.stringify(inCluster));
+  },
+);
 
 async function expectSame(mesh: Mesh): Promise<{ inCluster: Served }> {
   await write(mesh.objects);
   /*
-   * Services of Kubernetes belong to a registry, in any location. Without them no registry is configured: a short name then is a name of
-   * its namespace (`a.default`), as the acceptance has it, and not one of a cluster's domain (`a.default.svc.cluster.local`).
+   * Kubernetes Services belong to a registry in either storage. Without them no registry is configured, because the acceptance expects short
+   * names within their namespace (`a.default`), not in the cluster domain (`a.default.svc.cluster.local`).
    */
   const registries = mesh.objects.some((object) => registryKinds.has(kindOf(object))) ? 'Kubernetes' : '';
   const meshConfig = stringify(mesh.meshConfig);
@@ -165,7 +171,7 @@ function documentsOf(yaml: string): unknown[] {
     .filter((value) => value !== null && value !== undefined);
 }
 
-/** In the order of their age; a server sets the creation time itself, in whole seconds. */
+/** Writes objects in the order of their age; the server sets creation times with a resolution of one second. */
 async function write(objects: readonly Written[]): Promise<void> {
   const ageOf = ({ metadata: { creationTimestamp = '' } }: Written): string => String(creationTimestamp);
   let last: string | undefined;
@@ -208,7 +214,7 @@ async function ensureNamespace(name: string): Promise<void> {
   }
 }
 
-/** All objects of the server, kind by kind, as it stores them: nothing is trimmed. */
+/** All objects of the server by kind, as stored, without trimming. */
 async function everything(): Promise<Map<KindName, readonly KubernetesObject[]>> {
   const names = (Object.keys(kinds) as KindName[]).filter((kind) => kind !== 'Endpoints');
   const lists = names.map(async (kind) => {
@@ -251,7 +257,7 @@ const schemas = {
   RDS: RouteConfigurationSchema,
 } as const;
 
-/** All that a proxy requests, as an Envoy does. */
+/** All resources that a proxy requests, as an Envoy does. */
 async function servedTo(plane: ControlPlane, node: NodeOfProxy): Promise<Served> {
   const stream = plane.client('ads.listening').sotw();
   const ask = async (type: keyof typeof schemas, resourceNames: string[] = []): Promise<JsonObject[]> => {
@@ -274,7 +280,7 @@ async function servedTo(plane: ControlPlane, node: NodeOfProxy): Promise<Served>
   return { clusters, endpoints, listeners, routes };
 }
 
-/** All texts under a key, at any depth. */
+/** All strings with this key, at any depth. */
 function valuesOf(json: JsonValue, key: string): string[] {
   if (typeof json !== 'object' || json === null) return [];
   return Object.entries(json).flatMap(([name, value]) =>

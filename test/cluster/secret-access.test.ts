@@ -1,4 +1,4 @@
-/** Which proxies get a Secret: those whose service account may list Secrets of its namespace, according to the API server. */
+/** A proxy receives a Secret if the API server confirms that its service account may list Secrets of the namespace. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const accessBy = (server = cluster.client()): SecretAccess => new SecretAccess({ server, log: silentLogger });
 const review = (account: string, access = accessBy()) => access.review(`${cluster.namespace}/${account}`, never);
 
-it('an account may if it is allowed to list Secrets of its namespace and no other', async () => {
+it('an account has access to Secrets if it may list those of its own namespace', async () => {
   const [plain, reader, narrow] = await Promise.all([
     cluster.account(),
     cluster.account({ namespace: [lists] }),
@@ -54,7 +54,7 @@ it('an account may if it is allowed to list Secrets of its namespace and no othe
   expect(await review('nobody')).toEqual({ outcome: 'answered', allowed: false });
 });
 
-it('a review that is forbidden or gets no response leaves the permission unknown', async () => {
+it('an access review that is forbidden or gets no response leaves the permission unknown', async () => {
   const account = await cluster.account({ namespace: [lists] });
   const failed = { outcome: 'failed', reason: expect.any(String) };
   expect(await review(account, accessBy(await cluster.clientWith({})))).toEqual(failed);
@@ -77,7 +77,10 @@ function securePlane(): ControlPlane {
   });
 }
 
-/** A gateway of the account requests the Secret. @returns how many resources each response had so far */
+/**
+ * A gateway of the account requests the Secret.
+ * @returns how many resources each response had so far
+ */
 async function gateway(plane: ControlPlane, account: string): Promise<() => number[]> {
   const token = await cluster.token(account, 'istio-ca');
   const calls = credentials.createFromMetadataGenerator((_, answer) => {
@@ -101,7 +104,7 @@ async function gateway(plane: ControlPlane, account: string): Promise<() => numb
   return () => given;
 }
 
-it('a gateway receives a Secret once the API server has confirmed the permission of its account; others of the namespace receive none', async () => {
+it('a gateway receives a Secret after the API server has confirmed the permission of its account; other accounts receive none', async () => {
   const plane = securePlane();
   await plane.ready();
   const reader = await gateway(plane, await cluster.account({ namespace: [lists] }));
@@ -119,7 +122,7 @@ it('a gateway receives a Secret once the API server has confirmed the permission
   expect(plane.departures()).toEqual([]);
 });
 
-it('a tenant with all rights in its namespace gets its Secret, which no object refers to', async () => {
+it('a tenant with all permissions in its namespace gets a Secret of it that no object refers to', async () => {
   const plane = securePlane();
   await plane.ready();
   const everything: Rule = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };

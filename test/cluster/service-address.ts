@@ -6,7 +6,7 @@ export class ServiceAddress {
   readonly #server = createServer((near) => this.#join(near, 0));
   readonly #sockets = new Set<Socket>();
   readonly #ports: readonly number[];
-  /** Connections that each replica has accepted. */
+  /** Number of connections that each replica has accepted. */
   readonly taken: number[];
 
   private constructor(ports: readonly number[]) {

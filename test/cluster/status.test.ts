@@ -1,6 +1,6 @@
 /**
- * Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account with exactly these rights. A server
- * of the file's own, because control planes of other files would write them too.
+ * Statuses of Gateway API objects and Ingresses, written to a real API server by an account with exactly these permissions. Uses its own
+ * server, because control planes of other files would write them too.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -41,19 +41,19 @@ const followed: readonly KindName[] = [
 
 beforeAll(() => defineGatewayApi(cluster), 300_000);
 
-/** Rights that the chart of the program grants to the writer of statuses. */
+/** Permissions that the chart grants to the writer of statuses. */
 const rights = (group: string, ...resources: string[]) => ({
   ...{ apiGroups: [group], resources: resources.map((name) => `${name}/status`), verbs: ['get', 'update'] },
 });
 
 interface Followed {
-  /** One, or all. */
+  /** Watched namespaces (default: all). */
   readonly namespaces?: readonly string[];
-  /** Additional delay of each response of the API server to the duty. */
+  /** Additional delay of each response of the API server to the status writer. */
   readonly answerMs?: number;
 }
 
-/** Watches the file's namespace, and runs a duty whenever it is due. */
+/** Watches the file's namespace, and runs the status writer whenever it is due. */
 async function leading(
   derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation,
   { namespaces = [cluster.namespace], answerMs = 0 }: Followed = {},
@@ -222,8 +222,8 @@ async function writeMesh(front: string): Promise<void> {
   await cluster.apply(gateways, { metadata: { name: front }, spec: { gatewayClassName: className, listeners } });
 }
 
-describe("the Gateway API's objects", () => {
-  it('have their status, a changed one another, and the status of other controllers stays', async () => {
+describe('Gateway API objects', () => {
+  it('get their status, an updated one after a change, and keep the status of other controllers', async () => {
     await writeMesh('front');
     await cluster.apply(routes, route('cart', 'cart'));
     // With the defaults of the API.
@@ -235,7 +235,7 @@ describe("the Gateway API's objects", () => {
     expect((await read(classes, className)).status?.supportedFeatures).toContainEqual({ name: 'HTTPRoute' });
     await said(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     await said(routes, 'cart', good(1));
-    // Once there is a status of this controller, nothing of the API's default is left, and no field is missing.
+    // A status of this controller replaces the API's default completely, and has every field.
     const { status: front } = await read(gateways, 'front');
     expect(front?.conditions?.some(({ lastTransitionTime }) => lastTransitionTime.startsWith('1970'))).toBe(false);
     expect(front?.addresses).toEqual([{ type: 'IPAddress', value: '192.0.2.7' }]);
@@ -263,7 +263,7 @@ describe("the Gateway API's objects", () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('that secure connections to backends have their status, valid or not, with that of other controllers', async () => {
+  it('that secure connections to backends get their status, valid or not, beside that of other controllers', async () => {
     await writeMesh('secured');
     await cluster.apply(routes, route('secured', 'cart', 'secured'));
     const validation = { hostname: 'cart.test', caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] };
@@ -302,7 +302,7 @@ describe("the Gateway API's objects", () => {
     expect(duty.derivations).toBeGreaterThan(0);
   });
 
-  it('are written again when they return to their old content in a newer generation, and never for an older one', async () => {
+  it('get a status again when they return to their old content in a newer generation, and never for an older one', async () => {
     await writeMesh('again');
     await cluster.apply(routes, route('again', 'cart', 'again'));
     const grants = resourceOf('ReferenceGrant');
@@ -330,7 +330,7 @@ describe("the Gateway API's objects", () => {
   });
 });
 
-it('messages and reasons that exceed the limits of the API server are cut', async () => {
+it('have messages and reasons that are cut to the limits of the API server', async () => {
   await writeMesh('long');
   const backendRefs = Array.from({ length: 16 }, (_, index) => ({ name: `n${index}-${'x'.repeat(230)}`, port: 80 }));
   const rules = Array.from({ length: 16 }, () => ({ backendRefs }));
@@ -340,7 +340,7 @@ it('messages and reasons that exceed the limits of the API server are cut', asyn
   expect([duty.counts.refused, warnings]).toEqual([0, []]);
 });
 
-it('a status full of entries of other controllers is reported once, and none of them is lost', async () => {
+it('report once that their status is full of entries of other controllers, and lose none of them', async () => {
   await writeMesh('full');
   await cluster.apply(routes, route('full', 'cart', 'full'));
   const parents = Array.from({ length: 32 }, (_, index) => ({
@@ -360,7 +360,7 @@ it('a status full of entries of other controllers is reported once, and none of 
   expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
 });
 
-it("a namespace with 300 routes delays the status of another namespace's Gateway by a part of their duration", async () => {
+it("delay the status of another namespace's Gateway by a part of the time that 300 routes take", async () => {
   const mallory = `mallory-${crypto.randomUUID().slice(0, 8)}`;
   const namespace = {
     method: 'POST',
@@ -396,8 +396,8 @@ it("a namespace with 300 routes delays the status of another namespace's Gateway
   expect(duty.counts.written).toBeLessThan(250);
 });
 
-describe('Ingresses', () => {
-  it('have the address of the gateway, of the own class alone, and their status is no configuration change', async () => {
+describe('Ingresses of the own class', () => {
+  it('get the address of the gateway, and their status is no configuration change', async () => {
     const settings = { ...defaultMeshConfig, ingressService: 'gate' };
     const backend = { service: { name: 'cart', port: { number: 80 } } };
     const ingress = (name: string, of: string): ObjectToWrite => ({

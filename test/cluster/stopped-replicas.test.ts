@@ -1,7 +1,6 @@
 /**
- * Two replicas as programs, each behind a proxy that records its writes. The leader is suspended (SIGSTOP) for longer than its Lease,
- * before, during and after writes, and resumes when the other one has done its work: it starts no write, and none that arrives late takes
- * effect.
+ * Two replicas as programs, each behind a proxy that records its writes. The leader is suspended (SIGSTOP) for longer than its Lease, before,
+ * during and after writes, and resumes after the other one has done its work: it starts no write, and no late write takes effect.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,7 +19,7 @@ const never = new AbortController().signal;
 const lease = 'istio-namespace-controller-election';
 const root = 'istio-ca-root-cert';
 const leaseMs = 3_000;
-/** Of clocks that are read at different moments. */
+/** Difference of clocks that are read at different moments, in milliseconds. */
 const clockSkewMs = 50;
 const replicas = new Replicas(cluster, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', PILOT_LEASE_DURATION: '3s' });
 const names = ['one', 'two'] as const;
@@ -53,7 +52,7 @@ async function leader(): Promise<Name | ''> {
   return String((spec as { holderIdentity?: string }).holderIdentity ?? '').split('_')[0] as Name | '';
 }
 
-/** Versions of the ConfigMaps, by namespace; empty without one. */
+/** Versions of the ConfigMaps, by namespace. */
 async function roots(): Promise<Map<string, string>> {
   const { items } = await cluster.admin.list(of.configMaps, { fieldSelector: `metadata.name=${root}` }, never);
   return new Map(items.map(({ metadata }) => [metadata.namespace!, metadata.resourceVersion!]));
@@ -71,10 +70,13 @@ async function deleteAll(but?: string): Promise<void> {
 
 type Moment = 'before writes' | 'in writes' | 'after writes';
 
-/** A replica that has lost its Lease by itself this many times in a row cannot hold one. */
+/** A replica that loses its Lease by itself this many times in a row cannot keep one. */
 const mostBeginnings = 5;
 
-/** @param count number of the round. @returns how many writes of the suspended replica reached the API server late */
+/**
+ * @param count number of the round
+ * @returns how many writes of the suspended replica reached the API server late
+ */
 async function round(moment: Moment, count: number, beginning = 1): Promise<number> {
   await eventually('one leads, and all is written', async () => (await leader()) !== '' && (await allThere()));
   const first = (await leader()) as Name;
@@ -104,7 +106,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   await deleteAll(changed);
   if (moment === 'before writes') await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   else await writes();
-  // A replica without a processor for the duration of its Lease has lost it by itself.
+  // A replica without processor time for the duration of its Lease has lost it by itself.
   if (!(await leads())) {
     release.resolve();
     proxy.hold = () => ({});
@@ -116,14 +118,14 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   try {
     const { renewTime } = (await read(leases, lease)).spec as { renewTime: string };
     await eventually(`${other} leads`, async () => (await leader()) === other, { everyMs: 20 });
-    // It may have missed the renewal.
+    // The renewal may have been missed.
     const tookMs = Date.now() - Date.parse(renewTime);
     console.log(`${moment}: stopped, and taken over from ${Math.round(tookMs)} ms after its last word`);
     expect(tookMs).toBeGreaterThan(leaseMs - clockSkewMs);
     await eventually('the other one has written all', allThere);
     const before = await roots();
     const held = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
-    // Writes in transit arrive late, and so do their responses, when it resumes.
+    // Writes in transit arrive late, and their responses when the replica resumes.
     release.resolve();
     await eventually('all came', () => held.every(({ status }) => status !== undefined));
     const begun = proxy.ofDuties().length;
@@ -133,7 +135,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     const seen = renewals();
     await eventually('time has passed', () => renewals() >= seen + 2);
     expect(proxy.ofDuties().slice(begun), 'writes that began after it woke').toEqual([]);
-    // Objects that the other one has not written may be unchanged: then a late write takes effect, and nothing newer is lost.
+    // If the other replica has not written an object, a late write takes effect, and loses nothing newer.
     const isLate = ({ path, body, status }: (typeof held)[number]): boolean =>
       status !== 409 && (path.includes('/configmaps') || !body.includes('"resourceVersion"'));
     expect(held.filter(isLate)).toEqual([]);
@@ -149,7 +151,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
 describe.skipIf(isQuick)('a leading replica that is suspended', () => {
   const rounds = sized({ short: 2, full: 60 });
 
-  it(`starts no write when it resumes, and none that arrives late takes effect, ${rounds} times`, async () => {
+  it(`starts no write when it resumes, and no late write takes effect, in ${rounds} rounds`, async () => {
     const moments: readonly Moment[] = ['in writes', 'after writes', 'before writes'];
     let late = 0;
     for (let count = 0; count < rounds; count++) late += await round(moments[count % 3]!, count);
@@ -158,7 +160,7 @@ describe.skipIf(isQuick)('a leading replica that is suspended', () => {
   }, 3_600_000);
 });
 
-it('a killed replica is succeeded within the time of its Lease', async () => {
+it('a killed replica is succeeded within the duration of its Lease', async () => {
   await eventually('one leads', async () => (await leader()) !== '');
   const first = (await leader()) as Name;
   const other = names.find((name) => name !== first)!;

@@ -1,6 +1,6 @@
 /**
- * A tenant with all rights in its own namespace creates as much as the API server accepts. The control plane has the memory limit of the Helm
- * chart (two fifths of it in `npm test`): it stays up, starts again, and serves another namespace as before.
+ * A tenant with all permissions in its own namespace creates as much as the API server accepts. The control plane has the memory limit of the
+ * Helm chart (two fifths of it in `npm test`): it stays up, starts again, and serves another namespace as before.
  */
 
 import { beforeAll, expect, it } from 'vitest';
@@ -22,13 +22,13 @@ const never = new AbortController().signal;
 const victim = 'bank';
 const controlPlane = 'mesh-system';
 const mebibyte = 2 ** 20;
-/** The chart's, or two fifths of it. */
+/** The limit of the chart, or two fifths of it. */
 const limitBytes = sized({ short: 400, full: 1_024 }) * mebibyte;
 const replicas = new Replicas(cluster, { POD_NAMESPACE: controlPlane }, limitedTo(limitBytes));
-/** Objects of each kind, of a megabyte or what the API server accepts of the kind. */
+/** Number of objects of each kind, each of a megabyte or the maximum that the API server accepts. */
 const count = sized({ short: 160, full: 640 });
 
-/** The API server waits for a processor as well, which is not measured. */
+/** Allowance for the time in which the API server waits for a processor, which is not measured. */
 const slackMs = 500;
 const controllerName = 'istio.io/gateway-controller';
 const classes = resourceOf('GatewayClass');
@@ -45,7 +45,10 @@ beforeAll(async () => {
   await writeService(cluster, 'ledger', ['10.1.0.1'], 80, victim);
 }, 300_000);
 
-/** Writes objects as the tenant, eight at a time. @returns how many the API server accepted */
+/**
+ * Writes objects as the tenant, eight at a time.
+ * @returns how many the API server accepted
+ */
 async function fill(
   tenant: Http2ApiServer,
   resource: ApiResource,
@@ -65,7 +68,7 @@ async function fill(
         await tenant.request({ method: 'POST', resource, namespace, body, timeoutMs: 60_000 }, never);
         accepted++;
       } catch (error) {
-        // The store's own limit is the API server's, and no failure of the test.
+        // Reaching the limit of the store does not fail the test.
         if (!/too large|exceeded|etcdserver|space/.test(String(error))) throw error;
       }
     }
@@ -142,7 +145,7 @@ async function measured({ program, plainPort }: Replica): Promise<Measures> {
   return { pushMs, statusMs, peakMiB: Math.round(peakBytesOf(program.pid) / mebibyte) };
 }
 
-/** The minimum of some attempts, without the time in which the program waited for a processor: a busy machine is slow at times. */
+/** The minimum of several attempts, without the time in which the program waited for a processor. */
 async function leastMs(
   tries: number,
   pids: readonly number[],

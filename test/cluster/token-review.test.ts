@@ -1,4 +1,4 @@
-/** Tokens of service accounts, reviewed by the API server that signed them. */
+/** Service account tokens, reviewed by the API server that signed them. */
 import { expect, it } from 'vitest';
 import { serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type TokenReviewOptions, tokenReview } from '../../src/discovery/xds/access/token-review.ts';
@@ -18,7 +18,7 @@ async function answerTo(token: string, more: Partial<TokenReviewOptions> = {}, c
   });
 }
 
-it('a token for this audience identifies its account, under each name of its cluster', async () => {
+it('a service account token for this audience identifies its account, under each name of its cluster', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const identity = { identities: [`spiffe://example.org/ns/${cluster.namespace}/sa/${account}`] };
@@ -49,7 +49,7 @@ it('a token whose account was deleted, or that was revoked by its ID, identifies
   expect(await answerTo(other)).toEqual({ failure: 'the API server rejected the token (TokenReview)' });
 });
 
-it('a review that is forbidden or gets no response reports that it failed', async () => {
+it('a token review that is forbidden or gets no response fails', async () => {
   const token = await cluster.token(await cluster.account(), 'istio-ca');
   expect(await answerTo(token, { server: await cluster.clientWith({}) })).toMatchObject({ isUnavailable: true });
   const server = cluster.client();

@@ -15,7 +15,7 @@ const own = givenOwnServer();
 const { cluster } = own;
 const replicas = new Replicas(cluster);
 
-it('a start in a cluster, a new definition, and an API server that is lost and regained log no warning', async () => {
+it('a start in a cluster, a new CRD, and an API server that is lost and regained log no warning', async () => {
   const api = await faultyProxy(new URL(own.server.url));
   const { program, httpPort } = await replicas.start('one', undefined, { ...cluster.address, url: api.url.href }, [
     '--log_as_json',
@@ -50,7 +50,7 @@ it('a start in a cluster, a new definition, and an API server that is lost and r
   expectTranscript('api-server-away', said);
 });
 
-it('a definition whose versions are all unknown is a warning that names them', async () => {
+it('a CRD without a known version is a warning with the versions', async () => {
   const { program } = await replicas.start('two', undefined, undefined, ['--log_as_json']);
   await cluster.apply(customResourceDefinitions, definitionOf('EnvoyFilter', ['v9']));
   const warned = await eventually('it is logged', () =>

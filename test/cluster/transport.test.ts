@@ -1,4 +1,4 @@
-/** The transport against a real API server: what the scripted one of the unit tests cannot show. */
+/** The transport with a real API server, for behavior that the scripted server of the unit tests lacks. */
 import { createPrivateKey, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,12 +33,12 @@ const cluster = givenCluster();
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const services = resourceOf('Service');
-/** They have no watch cache: a watch of them reads the store. */
+/** This kind has no watch cache, so its watch reads the store. */
 const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
 
 const namesOf = (objects: readonly KubernetesObject[]): string[] => objects.map(({ metadata }) => metadata.name);
 
-/** A watch of the file's namespace, for as long as the test runs. */
+/** A watch of the file's namespace until the test ends. */
 function watched(client: ApiServer, resource: ApiResource, options: Partial<WatchOptions>) {
   const stop = new AbortController();
   const events: WatchEvent[] = [];
@@ -55,7 +55,7 @@ function watched(client: ApiServer, resource: ApiResource, options: Partial<Watc
   return { events, end, seen, stop };
 }
 
-describe('a list', () => {
+describe('a list of an API server', () => {
   it('is returned in pages of one snapshot, with its version', async () => {
     const names = Array.from({ length: 5 }, (_, index) => `page-${index}`);
     for (const name of names)
@@ -74,7 +74,7 @@ describe('a list', () => {
       found.push(...page.items);
       versions.add(page.resourceVersion);
       next = page.continue;
-      // Not on a later page, though its name sorts later.
+      // A name that sorts later does not appear on a later page.
       if (pages++ === 0) await cluster.create(configMaps, { metadata: { name: 'page-9', labels: { in: 'pages' } } });
     } while (next !== undefined);
     expect([pages, namesOf(found), versions.size]).toEqual([3, names, 1]);
@@ -82,7 +82,7 @@ describe('a list', () => {
     expect(found[0]!.metadata).not.toHaveProperty('managedFields');
   });
 
-  it('contains what its selectors match, and only metadata where that is requested', async () => {
+  it('contains the objects that match its selectors, and only metadata if that is requested', async () => {
     const secrets = resourceOf('Secret');
     await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
     await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
@@ -95,11 +95,11 @@ describe('a list', () => {
   });
 
   it.each(Object.keys(kinds) as KindName[])(
-    'of %s is requested in the form that the server has, if it has the kind',
+    'of %s is requested in a version that the server has, if it has the kind',
     async (name) => {
       const resource = resourceOf(name);
       const list = cluster.admin.list(resource, { ...defaultSelection(resource), limit: 1 }, never);
-      // Another file may have installed its definition.
+      // Another file may have installed the CRD.
       const isThere = await list.then(
         () => true,
         ({ failure }: ApiError) =>
@@ -109,7 +109,7 @@ describe('a list', () => {
     },
   );
 
-  it('of pods omits those that failed, and keeps the used fields of the others', async () => {
+  it('of pods omits failed ones, and keeps the used fields of the others', async () => {
     const pods = resourceOf('Pod');
     const spec = {
       containers: [{ name: 'c', image: 'none', ports: [{ name: 'http', containerPort: 80 }] }],
@@ -133,7 +133,7 @@ describe('a list', () => {
 
   it('contains a pod of the largest size that the server accepts, and all others', async () => {
     const pods = resourceOf('Pod');
-    // A byte of its store is six here: servers write `<` so.
+    // The store writes `<` as six bytes.
     const args = ['<'.repeat(1_450_000)];
     const object = { metadata: { name: 'large' }, spec: { containers: [{ name: 'a', image: 'a', args }] } };
     await cluster.create(pods, object);
@@ -151,7 +151,7 @@ describe('a list', () => {
   });
 });
 
-describe('a watch', () => {
+describe('a watch of an API server', () => {
   it('begins with the list, which a bookmark ends, and continues with changes', async () => {
     await cluster.create(services, { metadata: { name: 'before' }, spec: { ports: [{ port: 80 }] } });
     const { seen, events } = watched(cluster.admin, services, { sendInitialEvents: true });
@@ -164,7 +164,7 @@ describe('a watch', () => {
     expect(events[2]!.object).toMatchObject({ kind: 'Service', metadata: { labels: { changed: 'yes' } } });
   });
 
-  it('continues from the version of a list, with metadata alone', async () => {
+  it('continues from the version of a list, with only metadata', async () => {
     const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
     const { seen, events } = watched(cluster.admin, configMaps, { resourceVersion, metadataOnly: true });
     await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '1' } });
@@ -174,7 +174,7 @@ describe('a watch', () => {
     for (const { object } of events) expect(object).not.toHaveProperty('data');
   });
 
-  it('is ended by the server at its timeout, which is no failure', async () => {
+  it('ends at the timeout of the server without a failure', async () => {
     const { end } = watched(cluster.admin, services, { sendInitialEvents: true, timeoutSeconds: 1 });
     expect((await end).events).toBeGreaterThan(0);
   });
@@ -212,8 +212,8 @@ describe('a watch', () => {
   });
 });
 
-describe('an undefined kind', () => {
-  it('is 404, and is watched once it is defined', async () => {
+describe('an undefined kind of an API server', () => {
+  it('returns 404, and is watched once it is defined', async () => {
     const group = `${cluster.namespace}.example.com`;
     const routes: ApiResource = { group, version: 'v1', plural: 'routes', kind: 'Route', namespaced: true };
     const options = { namespace: cluster.namespace };
@@ -236,7 +236,7 @@ describe('an undefined kind', () => {
     });
     await eventually('the definition is seen, as metadata', () => definitions.seen().includes(`ADDED routes.${group}`));
 
-    // For a moment after that it is still 404.
+    // For a moment after the definition it still returns 404.
     const { resourceVersion } = await eventually('it is served', () => cluster.admin.list(routes, options, never));
     const { seen } = watched(cluster.admin, routes, { resourceVersion });
     await cluster.create(routes, { metadata: { name: 'first' }, spec: { host: 'a.example' } });
@@ -246,8 +246,8 @@ describe('an undefined kind', () => {
   });
 });
 
-describe('the identity of a client', () => {
-  it('may do what the service account is allowed, and nothing else', async () => {
+describe('the identity of an API client', () => {
+  it('has the permissions of the service account, and no others', async () => {
     const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] };
     const client = await cluster.clientWith({ namespace: [rule] });
     const { namespace } = cluster;
@@ -312,7 +312,7 @@ describe('the identity of a client', () => {
     expect((await admin.list(services, { limit: 1 }, never)).resourceVersion).not.toBe('');
   });
 
-  it('is a token for an audience, which the server reviews', async () => {
+  it('can be a token for an audience, which the server reviews', async () => {
     const account = await cluster.account();
     const review = async (token: string): Promise<unknown> => {
       const body = {
@@ -330,8 +330,8 @@ describe('the identity of a client', () => {
   });
 });
 
-describe('a write', () => {
-  it('that names an older version is a conflict, and changes nothing', async () => {
+describe('a write to an API server', () => {
+  it('with an older version is a conflict, and changes nothing', async () => {
     const lease = await cluster.create(leases, { metadata: { name: 'lock' }, spec: { holderIdentity: 'a' } });
     const put = (object: KubernetesObject, holderIdentity: string): Promise<KubernetesObject> =>
       cluster.admin.request(
@@ -348,7 +348,7 @@ describe('a write', () => {
     expect(await failureOf(again)).toMatchObject({ kind: 'status', code: 409, reason: 'AlreadyExists' });
   });
 
-  it('of a status leaves the rest unchanged', async () => {
+  it('to the status leaves the rest of the object unchanged', async () => {
     const ingresses = resourceOf('Ingress');
     const backend = { service: { name: 'a', port: { number: 80 } } };
     await cluster.create(ingresses, { metadata: { name: 'way-in' }, spec: { defaultBackend: backend } });
@@ -360,7 +360,7 @@ describe('a write', () => {
   });
 });
 
-/** Signed as by the API server, with its key. */
+/** A token that is signed with the key of the API server. */
 function accountToken(claims: {
   readonly namespace: string;
   readonly account: string;

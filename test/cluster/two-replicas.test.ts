@@ -1,6 +1,6 @@
 /**
- * Two replicas of pilot-discovery as programs in a cluster, and real Envoys with agents, all connected to the first one: it is killed with
- * its streams. A server of the file's own.
+ * Two replicas of pilot-discovery as programs in a cluster, and real Envoys with agents, all connected to the first replica, which is killed
+ * with its streams. Uses its own server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const replicas = new Replicas(cluster);
 const folder = mkdtempSync(join(tmpdir(), 'cp-two-replicas-'));
 const proxies = ['client-0', 'client-1'] as const;
 const services = 20;
-/** The documented limit; beside ten other processes it takes longer. */
+/** The documented limit in milliseconds; longer beside ten other processes. */
 const promisedMs = sized({ short: 10_000, full: 3_000 });
 
 interface Agent {
@@ -109,7 +109,7 @@ async function received({ adminPort }: Agent): Promise<number> {
   return Number(/: (\d+)/.exec(text)?.[1]);
 }
 
-/** Their number once no more arrive. */
+/** The number of received bytes, after no more arrive. */
 async function quietBytes(agent: Agent): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -122,17 +122,17 @@ async function quietBytes(agent: Agent): Promise<number> {
   return bytes;
 }
 
-/** Responses that the agent has passed on. */
+/** Responses that the agent has forwarded. */
 async function responses({ statusPort }: Agent): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${statusPort}/stats/prometheus`)).text();
   const lines = text.split('\n').filter((line) => line.startsWith('istio_agent_xds_proxy_responses'));
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
-/** Bytes that HTTP/2 needs to open a connection, and responses without a resource. */
+/** Bytes that HTTP/2 needs to open a connection, plus responses without resources. */
 const emptyAnswersBytes = 2_000;
 
-it('the replica with all streams is killed: no request fails, the other one soon serves the Envoys, and resends nothing that they have', async () => {
+it('when the replica with all streams is killed, no request fails, and the other one serves the Envoys without resending resources', async () => {
   expect(address.taken[0]).toBeGreaterThan(0);
   expect(address.taken[1]).toBe(0);
   const initial = await Promise.all(agents.map(quietBytes));

@@ -39,8 +39,8 @@ function started(port: number): ControlPlane {
 }
 
 /**
- * Its own revision: control planes of other files have the same host. As the chart installs it: without `caBundle`, and with the policy
- * Ignore.
+ * Uses its own revision, because control planes of other files have the same host. As installed by the chart: without `caBundle`, and with
+ * the policy Ignore.
  */
 async function writeWebhook(port: number): Promise<void> {
   const webhook = {
@@ -97,7 +97,7 @@ async function rejectionOf(host: string): Promise<string> {
   );
 }
 
-it('failurePolicy becomes Fail once a rejection was observed, and while the webhook is not reachable neither the policy nor writes change', async () => {
+it('failurePolicy of the validation webhook becomes Fail after an observed rejection, and stays while the webhook is unreachable', async () => {
   const [port = 0, closedPort = 0] = await freePorts(2);
   const plane = started(port);
   await plane.ready();

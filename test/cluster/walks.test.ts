@@ -18,7 +18,7 @@ const cluster = givenCluster();
 let inspectorPort: number;
 const folder = mkdtempSync(join(tmpdir(), 'cp-walks-'));
 const traceFile = join(folder, 'discovery.trace');
-/** From sources: coverage is by file. */
+/** Runs from sources, because coverage is by file. */
 const replicas = new Replicas(cluster, {}, () => ({
   executable: process.execPath,
   args: [`--inspect=127.0.0.1:${inspectorPort}`, join(packageRoot(), 'src/cli/pilot-discovery.ts')],
@@ -37,7 +37,7 @@ interface Coverage {
   }[];
 }
 
-/** Files of which a function has run since the last call. */
+/** Files in which a function has run since the last call. */
 async function filesThatRan(inspector: Inspector): Promise<ReadonlySet<string>> {
   const { result } = (await inspector.call('Profiler.takePreciseCoverage')) as Coverage;
   const root = `file://${packageRoot()}/`;
@@ -60,7 +60,7 @@ const recordsAfter = (seq: number): readonly TraceRecord[] =>
 const eventsOfWalk =
   /^(objects\.changed|registry\.changed|push\.request|context\.built|clients\.(push|served)|proxies\.served)$/;
 
-/** Charts that an actor of the walk has sent an event to, or that have taken a step for an event of the walk. */
+/** Machines that received an event from an actor of the walk, or took a step for an event of the walk. */
 function charts(records: readonly TraceRecord[], what: 'to' | 'step'): readonly string[] {
   const chartOf = (actor: string): string => actor.replace(/\/.*$/, '').replace(/-\d+$/, '-N');
   const isOfWalk = (actor: string): boolean => ['service-registry', 'push', 'push-queue'].includes(chartOf(actor));
@@ -98,7 +98,7 @@ it('each file of the documented walk runs for an EndpointSlice event, and four c
     record.kind === 'event' && record.event.type === 'clients.served';
   await eventually('the push is in the trace', () => recordsAfter(before).some(servedToAll));
   const records = recordsAfter(before);
-  // `context.built` informs the chart of the program, which does nothing about it.
+  // `context.built` informs the machine of the program, which ignores it.
   expect(charts(records, 'to')).toEqual(['discovery', 'push', 'push-queue', 'service-registry']);
   expect(charts(records, 'step')).toEqual(['informer-N', 'push', 'push-queue', 'service-registry']);
 }, 120_000);

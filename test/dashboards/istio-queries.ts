@@ -1,6 +1,6 @@
 /**
- * Queries of the panels and variables of Istio's mesh, service and workload dashboards (spec/standard-metrics.md §6). The dashboards'
- * files are Istio's and are not in this repository; the queries follow one pattern, so they are generated. `$…` are Grafana's variables.
+ * Queries of the panels and variables of Istio's mesh, service and workload dashboards (spec/standard-metrics.md §6). The dashboards are
+ * Istio's and not in this repository; their queries follow one pattern, so they are generated. `$…` are Grafana's variables.
  */
 
 export interface DashboardQuery {

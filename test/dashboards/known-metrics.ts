@@ -16,7 +16,7 @@ import {
 import type { MetricDefinition } from '../../src/runtime/output/metric-definitions.ts';
 import { givenPlane } from '../fixtures/given-plane.ts';
 
-/** Of Node and the process: what the metrics library adds. */
+/** Metrics of Node and the process, which the metrics library adds. */
 export const isOfProcess = ({ name }: MetricDefinition): boolean => /^(process|nodejs)_/.test(name);
 
 export function controlPlaneMetrics(): MetricDefinition[] {
@@ -34,7 +34,7 @@ export function controlPlaneMetrics(): MetricDefinition[] {
   return [...metrics.definitions];
 }
 
-/** Labels of series that have no sample before something happens. */
+/** Labels of series that have no sample before a certain event. */
 const laterLabels: Readonly<Record<string, readonly string[]>> = {
   istio_agent_cert_expiry_seconds: ['resource_name'],
   istio_agent_revocation_list_expiry_seconds: ['resource_name'],

@@ -1,4 +1,4 @@
-/** Names of metrics and labels in a PromQL query, as far as our queries use the language. */
+/** Names of metrics and labels in a PromQL query, limited to the syntax that chartpilot's queries use. */
 
 export interface UsedMetric {
   readonly name: string;
@@ -7,7 +7,7 @@ export interface UsedMetric {
 
 export interface NamesInQuery {
   readonly metrics: readonly UsedMetric[];
-  /** Labels of `by`, `on` and the like: of any of the metrics. */
+  /** Labels of `by`, `on` and similar clauses, which may belong to any of the metrics. */
   readonly grouping: readonly string[];
 }
 
@@ -19,7 +19,7 @@ const words = new Set([
 export function namesIn(query: string): NamesInQuery {
   const metrics: UsedMetric[] = [];
   const grouping: string[] = [];
-  // Durations, strings and numbers contain letters that are no names.
+  // Durations, strings and numbers contain letters that are not names.
   let rest = query.replace(/\[[^\]]*\]/g, ' ');
   rest = rest.replace(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g, (_, list: string) => {
     grouping.push(...list.split(',').flatMap((label) => label.trim() || []));

@@ -1,4 +1,4 @@
-/** Prometheus' own parser and query engine, over pages of metrics that a test has scraped. */
+/** Prometheus' own parser and query engine, for metrics pages that a test has scraped. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import { findOrBuild, promql } from '../cluster/go-program.ts';
 export interface Scrape {
   /** Milliseconds since 1970. */
   readonly timeMs: number;
-  /** Of the target: `job`, `instance`. */
+  /** Labels of the target: `job`, `instance`. */
   readonly labels: Readonly<Record<string, string>>;
   readonly text: string;
 }
@@ -20,7 +20,7 @@ export interface QueryResult {
 
 export interface Evaluation {
   readonly results: readonly QueryResult[];
-  /** What is wrong with the alert rules. */
+  /** Errors of the alert rules. */
   readonly ruleErrors: readonly string[];
 }
 

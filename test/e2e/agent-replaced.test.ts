@@ -1,4 +1,4 @@
-/** A newer agent replaces the running one on request: SIGUSR2 to bin/pilot-agent as a container's first process. */
+/** SIGUSR2 to bin/pilot-agent, the first process of a container, starts a newer agent that replaces the running one. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const { times, orders, instants } = sized({
 
 const nodesIn = ({ container }: ContainedAgent): number[] => container.agents();
 
-/** Occurrences of an event in a trace, without its header, which lists all event names. */
+/** How often an event occurs in a trace. The header, which lists all event names, is not counted. */
 const timesIn = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split('\n').slice(1).join('\n').split(`"${event}"`).length - 1;
 
@@ -37,7 +37,10 @@ const tracesIn = ({ container: { cwd } }: ContainedAgent): string[] =>
 const timesInAll = (agent: ContainedAgent, event: string, times = timesSent): number =>
   tracesIn(agent).reduce((sum, trace) => sum + times(trace, event), 0);
 
-/** @returns the agent that has taken over, once it is alone */
+/**
+ * Waits until one agent is left.
+ * @returns the agent that took over
+ */
 async function replaced(
   agent: ContainedAgent,
   order: () => unknown = () => agent.container.signal('SIGUSR2'),
@@ -50,7 +53,7 @@ async function replaced(
   return nodesIn(agent)[0]!;
 }
 
-/** A lost request is explained by what the agents did to their Envoys. */
+/** On failed requests, reports what the agents did to their Envoys. */
 function expectNoneFailed(agent: ContainedAgent, report: LoadReport): void {
   const { lines } = agent.container.program;
   expect(
@@ -64,7 +67,6 @@ async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promis
   await agent.container.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
 }
 
-/** An agent, and clients of its Envoy. */
 async function agentUnderLoad() {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
@@ -95,7 +97,7 @@ test(`${times} newer agents replace the previous one under load and hot restart 
   })();
   const envoys = envoysIn(agent);
   for (let time = 0; time < times; time++) {
-    // By signal and by HTTP in turn.
+    // Alternates between SIGUSR2 and an HTTP request.
     if (time % 2 === 0) await replaced(agent, async () => expect(await agent.post('/upgrade/agent')).toBe(200));
     else await replaced(agent);
     if (time === 0) expect(envoysIn(agent)).toEqual(envoys);
@@ -123,7 +125,7 @@ test(`${times} newer agents replace the previous one under load and hot restart 
   expect(code, output).toBe(0);
 });
 
-test(`a hot restart ordered at ${orders} moments of replacements starts once, and no request fails`, async () => {
+test(`a hot restart requested at ${orders} moments of agent replacements starts once and fails no request`, async () => {
   const { agent, load } = await agentUnderLoad();
   const begun = (): number => timesInAll(agent, 'supervisor.restart');
   for (let order = 0; order < orders; order++) {
@@ -132,7 +134,7 @@ test(`a hot restart ordered at ${orders} moments of replacements starts once, an
     const { length } = tracesIn(agent);
     const said = agent.container.program.lines.length;
     agent.container.signal('SIGUSR2');
-    // Most moments are in the hand-over of the older one, after the newer one has started.
+    // Most requests fall into the hand-over by the older agent, after the newer agent has started.
     if (order % 3 === 0) await sleep((order * 53) % 1_500);
     else {
       const hasBegun = (): true => {
@@ -160,7 +162,7 @@ test(`a hot restart ordered at ${orders} moments of replacements starts once, an
   expect(code, output).toBe(0);
 });
 
-test(`SIGUSR2 at ${instants} instants after an agent handed over: a third agent replaces it, or a log line states why not`, async () => {
+test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or logs the reason why it does not`, async () => {
   const agent = await readyAgent([], { env });
   const { program } = agent.container;
   const envoys = envoysIn(agent);
@@ -192,7 +194,7 @@ test(`SIGUSR2 at ${instants} instants after an agent handed over: a third agent 
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs is killed, and the older one keeps managing the running Envoys', async () => {
+test('the older agent kills a newer agent that hangs, and keeps managing the running Envoys', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const ready = (): number => timesInAll(agent, 'successor.ready');
@@ -208,7 +210,7 @@ test('a newer agent that hangs is killed, and the older one keeps managing the r
     const isRefused = (): boolean => lines.slice(from).some((line) => /an agent is being replaced.*not now/.test(line));
     await eventually('it is refused, or its turn has come', () => isRefused() || !nodesIn(agent).includes(older!));
     if (isRefused()) return { newer, before };
-    // An order that arrives just after the newer agent was started waits for a second, and then a third one is started.
+    // A request right after the newer agent started waits for a second; then a third agent starts.
     await eventually('one is alone for good', async () => {
       const [alone] = nodesIn(agent);
       await sleep(1_500);
@@ -219,7 +221,7 @@ test('a newer agent that hangs is killed, and the older one keeps managing the r
   await eventually('it is there', () => ready() > before, { everyMs: 1 });
   process.kill(newer!, 'SIGSTOP');
   await eventually('one is alone', () => nodesIn(agent).length === 1);
-  // It was faster, and had taken over.
+  // The newer agent had already taken over.
   if (nodesIn(agent)[0] === newer) process.kill(newer!, 'SIGCONT');
   await eventually('it is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
@@ -228,11 +230,11 @@ test('a newer agent that hangs is killed, and the older one keeps managing the r
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-test('an older agent that was suspended while the newer one took over still exits, however late it resumes', async () => {
+test('an older agent that was suspended while the newer one took over exits as soon as it resumes', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const sent = (event: string): number => timesInAll(agent, event);
-  /** @returns the newer agent, and the older one, suspended after it handed over; `undefined` if that had exited before */
+  /** @returns the newer agent and the older one, suspended after the hand-over, or `undefined` if the older one had already exited */
   const replace = async () => {
     const [older] = nodesIn(agent);
     const [granted, held] = [sent('successor.grant'), sent('takeover.confirm')];
@@ -250,7 +252,7 @@ test('an older agent that was suspended while the newer one took over still exit
     if (replacement === undefined) await eventually('one agent is alone', () => nodesIn(agent).length === 1);
     return replacement;
   });
-  // Longer than the older one waits for that response.
+  // Longer than the older agent waits for the response.
   await sleep(1_500);
   process.kill(older, 'SIGCONT');
   await eventually('one agent is alone', () => nodesIn(agent).length === 1);
@@ -260,7 +262,10 @@ test('an older agent that was suspended while the newer one took over still exit
   await restartHot(agent);
 });
 
-/** @returns false: it has ended */
+/**
+ * Suspends a process.
+ * @returns false if the process has exited
+ */
 async function stops({ container }: ContainedAgent, pid: number): Promise<boolean> {
   try {
     process.kill(pid, 'SIGSTOP');
@@ -275,7 +280,7 @@ async function stops({ container }: ContainedAgent, pid: number): Promise<boolea
   return state === 'T';
 }
 
-test('a newer agent that is faster than the successor of a killed agent manages the running Envoys alone', async () => {
+test('a newer agent that takes over before the successor of a killed agent manages the running Envoys alone', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const { lines } = agent.container.program;
@@ -302,7 +307,7 @@ test('a newer agent that is faster than the successor of a killed agent manages 
     expect(envoysIn(agent)).toEqual(envoys);
     return isTaken;
   };
-  // On a busy machine the slow agent may be suspended during its take-over: then it has taken over, or no agent has.
+  // On a busy machine the slow agent may be suspended during its take-over. Then it has taken over, or no agent has.
   await eventually('the newer one was quicker', isQuicker);
   await restartHot(agent);
   agent.container.signal('SIGTERM');
@@ -310,7 +315,7 @@ test('a newer agent that is faster than the successor of a killed agent manages 
   expect(envoysIn(agent)).toEqual([]);
 });
 
-/** A process of the same network namespace that takes the names of base IDs in the moment in which they are free. */
+/** A foreign process of the same network namespace that takes the names of base IDs as soon as they are free. */
 async function stranger(baseIds: readonly string[]): Promise<Program> {
   const program = Program.run('the stranger', 'python3', {
     env: process.env,
@@ -336,14 +341,14 @@ signal.pause()`,
   return program;
 }
 
-test('a process that takes the name of the base ID changes nothing: the agents that follow a killed one, and on command, keep the same Envoy', async () => {
+test('the next agents keep the same Envoy while another process occupies the name of the base ID', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const baseIds = readdirSync(join(agent.container.cwd, 'run')).flatMap(
     (name) => /^base-id-(\d+)$/.exec(name)?.[1] ?? [],
   );
   const thief = await stranger(baseIds);
-  // A newer one begins as soon as the older one has handed over, and may be faster.
+  // A newer agent starts as soon as the older one has handed over, and may take over first.
   await replaced(agent, async () => {
     process.kill(nodesIn(agent)[0]!, 'SIGKILL');
     await thief.line(/took/);
@@ -384,7 +389,7 @@ const kills = sized({
   full: { steps: sides.flatMap((side) => allSteps.map(([, step]) => [side, step] as const)) },
 }).steps;
 
-test(`either agent is killed at ${kills.length} steps: one agent remains and keeps the same Envoy`, async () => {
+test(`killing either agent at any of ${kills.length} steps of a replacement leaves one agent, which keeps the same Envoy`, async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent([], {
     env,
@@ -401,7 +406,7 @@ test(`either agent is killed at ${kills.length} steps: one agent remains and kee
   const told = (step: string): number => timesInAll(agent, step, timesIn);
   const outages: number[] = [];
   for (const [index, [side, step]] of kills.entries()) {
-    // Ten agents in a row that live for less than two seconds end the launcher.
+    // The launcher exits after ten consecutive agents that run for less than two seconds.
     if (index % 5 === 4) await sleep(2_500);
     const [older] = nodesIn(agent);
     const before = told(step);
@@ -411,7 +416,7 @@ test(`either agent is killed at ${kills.length} steps: one agent remains and kee
     try {
       process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
     } catch {
-      // It has exited: it was faster.
+      // The agent exited before it could be killed.
     }
     const killedAt = performance.now();
     await eventually(

@@ -1,4 +1,4 @@
-/** BOOTSTRAP patches of EnvoyFilters, from a file of the control plane to the Envoy that runs (BOOTSTRAP_XDS_AGENT). */
+/** EnvoyFilter patches of the context BOOTSTRAP, from a file of the control plane to a running Envoy (BOOTSTRAP_XDS_AGENT). */
 
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
@@ -44,7 +44,7 @@ async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters
   return { epoch, clusters: statics.clusters.map(({ name }) => name), flush };
 }
 
-test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs with the patched bootstrap, also after a hot restart', async () => {
+test('§8.9 BOOTSTRAP: the agent waits for the control plane, then starts and hot restarts Envoy with the patched bootstrap', async () => {
   await eventually('the agent asks', () => linesOf(agent.program.lines, 'patches.unavailable').length > 0);
   await mesh!.startDiscovery();
   await mesh!.waitForAgent(agent);
@@ -55,7 +55,7 @@ test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs wit
   expect(await inForce()).toEqual({ epoch: 1, ...patched });
 });
 
-test('an agent that replaces another one restarts Envoy with the same patches, even while the control plane is silent', async () => {
+test('an agent that replaces another one starts Envoy with the same patches even if the control plane does not respond', async () => {
   const other = await Mesh.create({ env: { BOOTSTRAP_XDS_AGENT: 'true' } });
   onTestFinished(() => conclude(other));
   other.directory.write('start.yaml', filter);

@@ -1,6 +1,6 @@
 /**
- * Compares the simulated Envoy with the real one: the same scenarios, the same order of events, the same exits. The same comparison must
- * detect a model that is broken on purpose.
+ * Runs the same scenarios with the simulated Envoy and the real one: the order of events and the exits must be the same. A model that is broken on
+ * purpose must be detected.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -12,11 +12,11 @@ import { scenarios } from '../calibration/scenarios.ts';
 import { runOnModel } from '../calibration/simulated-run.ts';
 import { leftovers } from '../harness/host-processes.ts';
 
-/** Most of them mostly wait. */
+/** Scenarios that run at the same time; most of them wait most of the time. */
 const sideBySide = 8;
 /**
- * Scenarios have time limits, which an Envoy on a busy machine may exceed. A scenario that deviates is repeated alone; if the model is
- * wrong, it deviates each time.
+ * Scenarios have time limits, which an Envoy on a busy machine may exceed. A scenario that deviates is repeated alone; a wrong model deviates each
+ * time.
  */
 const looksAgain = 4;
 
@@ -37,7 +37,7 @@ beforeAll(async () => {
       seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
     }
   }
-  // Twenty seconds of a quiet machine; beside a load of 30 two minutes were not enough.
+  // A quiet machine needs 20 s; with a load average of 30, two minutes were not enough.
 });
 
 afterAll(() => {
@@ -67,14 +67,14 @@ test.each(scenarios)('$name', (scenario) => {
   expect(departuresIn(scenario)).toEqual([]);
 });
 
-/** An action as the host provides it. */
+/** An action of the machine with its signature for the host. */
 type Effect = (actor: { self: { getSnapshot(): { matches(state: string): boolean } } }, params?: unknown) => void;
 const effects = envoyOnHost.implementations.actions as unknown as Record<string, Effect>;
 const withEffect = (name: string, effect: Effect): typeof envoyOnHost =>
   envoyOnHost.provide({ actions: { [name]: effect } } as never);
 
-describe('the calibration detects a model', () => {
-  // XState's development build warns of events that arrive too late for an Envoy: broken models exit at wrong times.
+describe('the calibration detects a model of Envoy', () => {
+  // XState's development build warns about events that reach an Envoy which has exited: broken models exit at wrong times.
   beforeAll(() => {
     vi.spyOn(console, 'warn').mockImplementation(() => {});
   });
@@ -82,11 +82,11 @@ describe('the calibration detects a model', () => {
   const noticed = (envoy: typeof envoyOnHost): string[] =>
     scenarios.filter((scenario) => departuresIn(scenario, envoy).length > 0).map(({ name }) => name);
 
-  // The hold-back of an Envoy that lacks a listener is a property of the probe, not of Envoy: live-probe.test.ts.
+  // live-probe.test.ts covers the hold-back of an Envoy without listeners, which belongs to the probe.
   const ofTheProbe = new Set(['beginHoldBack', 'endHoldBack']);
   const ofEnvoys = Object.keys(effects).filter((name) => !ofTheProbe.has(name));
 
-  test.each(ofEnvoys)('whose Envoys leave out "%s"', (name) => {
+  test.each(ofEnvoys)('that omits the action "%s"', (name) => {
     expect(noticed(withEffect(name, () => {}))).not.toEqual([]);
   });
 
@@ -101,9 +101,13 @@ describe('the calibration detects a model', () => {
   });
 
   test.each([
-    ['a clean end has exit code 1', { code: 0 }, { code: 1 }],
-    ['an abort looks like a kill', { signal: 'SIGABRT' }, { signal: 'SIGKILL' }],
-    ['a rejection by the parent is not distinguished', { refusedByParent: true }, { refusedByParent: false }],
+    ['a clean exit has exit code 1', { code: 0 }, { code: 1 }],
+    ['an abort has the same exit code as a kill', { signal: 'SIGABRT' }, { signal: 'SIGKILL' }],
+    [
+      'a rejection by the parent has the same exit code as another failure',
+      { refusedByParent: true },
+      { refusedByParent: false },
+    ],
   ])('in which %s', (_, usual, wrong) => {
     const leavesWrong: Effect = (actor, params) => {
       const { end } = params as { end: object };
@@ -118,7 +122,7 @@ describe('the calibration detects a model', () => {
     ['parentShutdown', 20_000],
     ['tenTries', 1_000],
     ['tenTries', 20_000],
-  ])('whose %s takes %d ms', (delay, ms) => {
+  ])('whose delay %s takes %d ms', (delay, ms) => {
     expect(noticed(envoyOnHost.provide({ delays: { [delay]: ms } } as never))).not.toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Make before break: constant requests and connections through real Envoys, at some distance from the control plane, while files
- * change what routes lead to. Without the mechanism the same changes fail requests, in the same run.
+ * Make before break: constant requests and connections through real Envoys with a latency to the control plane, while configuration files change the
+ * targets of routes. Without the mechanism, the same changes fail requests in the same run.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,23 +32,23 @@ const changeKinds: readonly ChangeKind[] = [
   ...sized({ short: [], full: switchingKinds }),
 ];
 
-/** A run of its own: proxies at the same distance, or at different ones. */
+/** A run with its own mesh. All proxies have the same latency, or each has another one. */
 interface Part {
   readonly name: string;
   readonly proxies: readonly Proxy[];
   /** Proxies without traffic. */
   readonly simulated: number;
-  /** Pause of each client between two requests. */
+  /** Pause of each client between two requests, in milliseconds. */
   readonly pauseMs: number;
   /** Changes that each proxy applies before the next one starts. */
   readonly alone: number;
-  /** Changes that each have their own listener. */
+  /** Changes that add a listener. */
   readonly servers: number;
   /** Minimum totals. */
   readonly least: { readonly changes: number; readonly requests: number; readonly connections: number };
 }
 
-/** In the short form each type, each protocol and each distance, but not all combinations. In the long form, a part takes minutes. */
+/** The short form covers each type, protocol and latency, but not all combinations. In the long form, a part takes minutes. */
 const parts = sized<readonly Part[]>({
   short: [
     {
@@ -82,13 +82,12 @@ const parts = sized<readonly Part[]>({
 /** A busy machine needs a multiple of the time of a quiet one. */
 const longestMs = sized({ short: 600_000, full: 1_500_000 });
 
-/** Clusters that the control plane logs as abandoned. */
 const changesOfWindow = 10;
 
-/** What the control plane logs of clusters that were given up. */
+/** Log lines about clusters that a proxy did not warm in time. */
 const isGivenUp = loggedLine('clusters.abandoned');
 
-/** Sums over the parts, of this run and of those that other runs recorded. */
+/** Sums over the parts of this run and of earlier recorded runs. */
 afterAll(() => console.log(recordedTable()));
 
 const figures = ({ changes, requests, connections, failed }: Record<string, number>): string =>
@@ -106,7 +105,7 @@ async function start(options: ChangingMeshOptions): Promise<ChangingMesh> {
   return mesh;
 }
 
-/** Failed requests by name, with the reasons; empty without failures */
+/** Failed requests by name, with the reasons. */
 function failuresOf({ byName }: Pick<LoadReport, 'byName'>): Record<string, string> {
   const failed = Object.entries(byName).filter(([, counts]) => counts.failed > 0);
   return Object.fromEntries(
@@ -117,7 +116,7 @@ function failuresOf({ byName }: Pick<LoadReport, 'byName'>): Record<string, stri
 const namesOf = ({ traffic = 'http' }: ChangeKind): 'requests' | 'connections' =>
   traffic === 'http' ? 'requests' : 'connections';
 
-/** Number of requests, connections and changes, and how many failed. */
+/** Number of requests, connections and changes, and how many of them failed. */
 function totals({
   byName,
 }: Pick<LoadReport, 'byName'>): Record<'requests' | 'connections', { total: number; failed: number }> {
@@ -167,13 +166,13 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       log: (line) => console.log(`${part.name}: ${line}`),
     });
 
-    // One by one, each applied by all proxies before the next one; in the short form in one push.
+    // All proxies apply each change before the next one; the short form makes all changes in one push.
     if (part.alone === 0) await windows.measure(changeKinds.length, () => mesh.changeAll());
     for (let index = 0; index < part.alone; index++) {
       await windows.measure(1, () => mesh.change(changeKinds[index % changeKinds.length]!));
     }
 
-    // A listener with its routes and their cluster: the first request must succeed.
+    // A listener with its routes and their cluster: its first request must succeed.
     for (let index = 0; index < part.servers; index++) {
       let ports: number[] = [];
       await windows.measure(1, async () => {
@@ -184,7 +183,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       });
     }
 
-    // Ten a second, then one, as long as it takes: each change costs the machine as much as hundreds of requests.
+    // Ten connections a second, then one a second until the part ends: each change costs as much processor time as hundreds of requests.
     for (let index = 0; ; ) {
       const hasChanges = windows.changes >= least.changes;
       if (hasChanges) {
@@ -200,7 +199,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       });
     }
     let report = await load.report();
-    // Failures caused by the last changes occur before they are settled.
+    // Requests may still fail until the last changes are acknowledged.
     await windows.measure(0, async () => {
       await mesh.settle();
       report = await load.stop();
@@ -212,7 +211,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
     const counts = { changes: windows.changes, requests: requests.total, connections: connections.total, failed };
     const proxies = `${part.proxies.length} Envoys and ${part.simulated} simulated proxies`;
     const notMeasured = `${windows.repeated} windows not measured`;
-    // In the long form the next part takes minutes: figures and reasons are printed when they are known.
+    // In the long form the next part takes minutes, so results are printed immediately.
     console.log(
       `${part.name}: ${figures(counts)}, ${await mesh.abandonedClusters()} clusters given up, ${notMeasured}, ${seconds} s, ${proxies}`,
     );
@@ -239,7 +238,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
 );
 
 test.runIf(isOfThisRun(parts.length))(
-  'with the mechanism disabled, the same changes fail requests and close connections',
+  'with make before break disabled, the same changes fail requests and close connections',
   async () => {
     const mesh = await start({
       kinds: changeKinds,
@@ -247,7 +246,7 @@ test.runIf(isOfThisRun(parts.length))(
       env: { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0' },
     });
     const load = await mesh.startLoad({ pauseMs: 10, maxDurationMs: 600_000 });
-    // An outage takes some round trips; a request is in it or not. The long form waits for each kind.
+    // An outage lasts for a few round trips, so a request may miss it. The long form waits for a failure of each kind.
     const lossy = changeKinds.filter(({ isLossy = true }) => isLossy);
     const expected = sized({ short: ['requests', 'connections'], full: lossy.map(({ name }) => name) });
     const report = await eventually(`these fail: ${expected.join(', ')}`, async () => {

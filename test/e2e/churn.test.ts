@@ -1,4 +1,4 @@
-/** The short form of `npm run test:churn`: checks everything but the growth of memory, which takes longer to appear. */
+/** The short form of `npm run test:churn`. Memory growth, which takes longer to appear, is not checked. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -7,7 +7,7 @@ import { sized } from '../harness/size-of-run.ts';
 
 const minutes = sized({ short: '0.1', full: '0.4' });
 
-test('a few seconds of churn miss no update, and no proxy is sent an update that does not concern it', async () => {
+test('a few seconds of churn lose no update and send no proxy an update that does not affect it', async () => {
   const churn = Program.run('churn', process.execPath, {
     args: [
       join(packageRoot(), 'test/churn/churn.ts'),

@@ -1,4 +1,4 @@
-/** Sets the wall clock 30 h forward under an agent and its control plane, as shipped: their certificates expire before their timers do. */
+/** Sets the wall clock of an agent and its control plane 30 h forward: their certificates expire before their timers fire. */
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { programFile } from '../harness/program-files.ts';
 
 const hourMs = 3_600_000;
 
-/** Milliseconds that a program's wall clock is ahead, from a file: the machine's own clock stays as it is. */
+/** A preloaded module that shifts a program's wall clock by the milliseconds in a file; the machine's clock does not change. */
 const clock = (file: string): string => `
 import { readFileSync } from 'node:fs';
 const MachineDate = Date;
@@ -105,17 +105,17 @@ async function page(path: string): Promise<{ status: number; text: string }> {
 
 const isReady = async (): Promise<boolean> => (await page('/healthz/ready')).status === 200;
 
-/** By the wall clock of the programs. */
+/** Uses the wall clock of the programs. */
 async function secondsLeft(): Promise<number> {
   const { text } = await page('/stats/prometheus');
   return Number(/^istio_agent_cert_expiry_seconds\{.*default.*\} (\S+)$/m.exec(text)?.[1]);
 }
 
-test('a certificate that expires by a step of the clock makes the proxy unready, and is renewed without a restart', async () => {
+test('a certificate that expires by a clock step makes the proxy unready and is renewed without a restart', async () => {
   await eventually('the proxy is ready', isReady);
   expect(await secondsLeft()).toBeGreaterThan(20 * 3_600);
   writeFileSync(join(root, 'ahead'), String(30 * hourMs));
-  // The token has expired as well: nothing can be renewed.
+  // The token has expired as well, so the certificate cannot be renewed.
   await eventually('the proxy is not ready', async () => !(await isReady()));
   await eventually('the agent has seen the step', () => linesOf(agent.lines, 'clock.stepped').length > 0);
   expect(linesOf(agent.lines, 'readiness.lost', { reason: /workload certificate expired on/ })).not.toEqual([]);

@@ -5,7 +5,7 @@ import { checkTraces } from '../harness/check-traces.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import { traceEvidence } from '../harness/trace-evidence.ts';
 
-/** Ends a mesh: nothing may be left on the host, and whatever its programs did must conform to the sequence diagrams. */
+/** Stops a mesh. Fails if a process or file is left on the host, or if a trace does not conform to the sequence diagrams. */
 export async function conclude(mesh: Mesh | undefined): Promise<void> {
   if (mesh === undefined) return;
   const left = await mesh.stop({ keepDirectory: true });
@@ -20,7 +20,7 @@ export async function conclude(mesh: Mesh | undefined): Promise<void> {
   }
 }
 
-/** Actions of the programs on their Envoys, and the last lines of the latest programs. */
+/** Actions of the programs on their Envoys, and the last log lines of the latest programs. */
 function evidenceOf({ root, gateway, sidecar }: Mesh): string {
   const directory = join(root, 'traces');
   const traces = readdirSync(directory).map((name) => join(directory, name));

@@ -1,7 +1,7 @@
 /**
- * One of many objects of a source changes or is deleted, or the source empties its state: from the write at the source (another process, in
- * Go) until a real Envoy has it, with the default debounce. Nightly only. The limits are those of a quiet machine: on one that is busy, the
- * debounce plus the processor time of the three processes counts, which is more than a quiet machine takes.
+ * Measures the time from a write at the source (another process, in Go) until a real Envoy applies it, with the default debounce: one of many objects
+ * changes or is deleted, or the source removes all objects. Nightly only. The limits are those of a quiet machine. On a busy one, the debounce plus
+ * the processor time of the three processes counts.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,14 +27,14 @@ afterEach(async () => {
 const count = 10_000;
 const changes = 20;
 const maxDeletionMs = 300;
-/** All objects at once: bound by the processor, about 0.1 ms for each. */
+/** Removing all objects is bound by the processor: about 0.1 ms for each. */
 const maxEmptiedMs = 2_000;
 const debounceMs = 100;
 
-/** Each look costs processor time of this process, which counts. */
+/** Each poll costs processor time of this process, which counts. */
 const lookEveryMs = 25;
 
-/** Milliseconds of processor time of a process since its start; of this one without what it compiles and collects beside. */
+/** Milliseconds of processor time of a process since its start; for this process, only its main thread (no compilation, no garbage collection). */
 function cpuMs(pid: number): number {
   const threads = pid === process.pid ? [`${pid}`] : readdirSync(`/proc/${pid}/task`);
   const nanoseconds = threads.map((thread) =>
@@ -43,7 +43,7 @@ function cpuMs(pid: number): number {
   return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e6;
 }
 
-/** Only this service is visible to the client: what it is sent is small. */
+/** Only this service is visible to the client, which therefore receives little configuration. */
 const scope = `apiVersion: networking.istio.io/v1
 kind: Sidecar
 metadata: {name: default, namespace: shop}
@@ -54,7 +54,7 @@ it.skipIf(sized({ short: true, full: false })).each([
   ['sotw', 300],
   ['delta', 150],
 ] as const)(
-  'over %s, Envoy receives a change of one object among many within %d ms, and deletions within 300 ms',
+  'over %s, Envoy applies a change of one object among many within %d ms, and deletions within 300 ms',
   async (protocol, limitMs) => {
     const directory = mkdtempSync(join(tmpdir(), 'config-source-'));
     const binary = join(directory, 'source');
@@ -80,7 +80,7 @@ it.skipIf(sized({ short: true, full: false })).each([
     const has = async (cluster: string): Promise<boolean> =>
       (await envoy.admin('/clusters')).includes(`outbound|${cluster}||e7.example.com`);
     const pids = [process.pid, source.pid!, envoy.pid];
-    /** Milliseconds from the command until Envoy has it. */
+    /** Milliseconds from the command until Envoy applies it. */
     const took = async (command: string, done: () => Promise<boolean>): Promise<number> => {
       const cpu = pids.map(cpuMs);
       const begun = performance.now();
@@ -100,7 +100,7 @@ it.skipIf(sized({ short: true, full: false })).each([
     for (let change = 0; change < changes; change++) {
       changesMs.push(await put(++port));
       if (change % 4 > 0) continue;
-      // Clusters stay for a while after their routes; the listener of the port is removed at once.
+      // Clusters are removed some time after their routes; the listener of the port is removed immediately.
       await eventually('Envoy listens', () => listens(port));
       deletionsMs.push(await took('delete shop/e7', async () => !(await listens(port))));
       await put(++port);

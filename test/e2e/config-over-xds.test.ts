@@ -1,6 +1,6 @@
 /**
- * Configuration from a source in Go, which encodes with istio.io/api and serves with Envoy's own stubs: it sends nothing that code of this
- * project produced. The commands of docs/config-over-xds.md run unchanged.
+ * Configuration from a source in Go, which encodes with istio.io/api and serves with Envoy's stubs, so no code of this project produces it. The
+ * commands of docs/config-over-xds.md run unchanged.
  */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -65,7 +65,7 @@ const served = (plane: ControlPlane, name: string, port = 80): Promise<true> =>
   eventually(`${name} is served`, async () => (await clustersOf(plane)).includes(cluster(name, port)));
 
 it.each(['delta', 'sotw'])(
-  'a source in Go is read over %s: changes, deletions, NACK, close, kill, empty after a restart',
+  'the control plane applies changes, deletions, NACKs and disconnects of a Go source, and its empty state after a restart (%s)',
   async (protocol) => {
     expect(reason, 'this test needs Go (Debian: apt-get install golang) and a way to its modules').toBe('');
     const source = await new Source().started();

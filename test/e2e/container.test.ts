@@ -1,4 +1,4 @@
-/** Containers as found in practice: read-only roots, no home, another user, no shared memory or too little of it. */
+/** Containers with read-only root filesystems, without a home directory, with other users, and with no or too little shared memory. */
 
 import { describe, expect, test } from 'vitest';
 import {
@@ -28,13 +28,13 @@ async function refusal(...args: Parameters<typeof startAgent>): Promise<string> 
   return told.join('\n');
 }
 
-describe('with a read-only root and a read-only /tmp', () => {
+describe('an agent with a read-only root and a read-only /tmp', () => {
   const readOnly = ['mount -t tmpfs -o mode=777 none "$FOLDER/rw"', 'mount -o remount,bind,ro /'];
 
   test.each<[string, ContainedAgentOptions]>([
     ['root', {}],
-    ['another user, without a home', { uid: 1337, env: nobody }],
-  ])('%s with its own bootstrap needs only --runDir', async (_, options) => {
+    ['another user without a home directory', { uid: 1337, env: nobody }],
+  ])('with its own bootstrap needs only --runDir (%s)', async (_, options) => {
     const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
     const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
     agent.container.signal('SIGHUP');
@@ -42,7 +42,7 @@ describe('with a read-only root and a read-only /tmp', () => {
     await endsInOrder(agent);
   });
 
-  test('the agent generates the bootstrap with --runDir and --configPath, and Envoy validates and uses it', async () => {
+  test('generates the bootstrap with --runDir and --configPath, and Envoy validates and uses it', async () => {
     const flags = [
       '--runDir',
       '$FOLDER/rw/run',
@@ -59,14 +59,14 @@ describe('with a read-only root and a read-only /tmp', () => {
     await endsInOrder(agent);
   });
 
-  test('the agent reports the missing flag immediately if both are absent', async () => {
+  test('reports the missing --runDir immediately if both flags are absent', async () => {
     const flags = ['--discoveryAddress', '127.0.0.1:1', '--controlPlaneAuthPolicy', 'NONE'];
     expect(await refusal(flags, { bare: true, prepare: readOnly })).toMatch(
       /(run directory|folder):? .*EROFS.*--runDir/s,
     );
   });
 
-  test('the agent reports a missing --configPath alone', async () => {
+  test('reports a missing --configPath alone', async () => {
     const flags = [
       '--runDir',
       '$FOLDER/rw/run',
@@ -79,14 +79,14 @@ describe('with a read-only root and a read-only /tmp', () => {
   });
 });
 
-test('the agent reports a bootstrap that its user may not read immediately', async () => {
+test('the agent immediately reports a bootstrap that its user cannot read', async () => {
   const options = { bare: true, uid: 1337, env: nobody, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
   expect(await refusal(['--customConfigFile', '$FOLDER/admin-only.json'], options)).toMatch(
     /--customConfigFile: must be a readable file, got .*EACCES/,
   );
 });
 
-test('the agent uses a run directory that belongs to root and that its user may write, as an emptyDir with an fsGroup', async () => {
+test('the agent uses a run directory that belongs to root and is writable for its group, such as an emptyDir with an fsGroup', async () => {
   const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw'];
   const prepare = ['mount -t tmpfs -o mode=2775,gid=1337 none "$FOLDER/rw"'];
   await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: nobody, prepare }));
@@ -110,15 +110,15 @@ test('the agent starts despite a directory of another user at the default run di
   await endsInOrder(agent);
 });
 
-describe('shared memory', () => {
+describe('the agent with shared memory', () => {
   const problems: [string, string[], RegExp][] = [
     ['missing', ['mount -t tmpfs none /dev'], /\/dev\/shm.*ENOENT/],
     ['read-only', ['mount -t tmpfs -o ro none /dev/shm'], /\/dev\/shm.*EROFS/],
     ['full', ['mount -t tmpfs -o size=16k none /dev/shm', 'head -c 16384 /dev/zero >/dev/shm/x'], /\/dev\/shm.*ENOSPC/],
     ['tiny', ['mount -t tmpfs -o size=4k none /dev/shm'], /\/dev\/shm.*ENOSPC/],
-    ['another user’s', ['mount -t tmpfs -o mode=700 none /dev/shm'], /\/dev\/shm.*EACCES/],
+    ['owned by another user', ['mount -t tmpfs -o mode=700 none /dev/shm'], /\/dev\/shm.*EACCES/],
   ];
-  /** Envoy's outputs and Node's random numbers need them too. */
+  /** Envoy's outputs and Node's random numbers need these devices. */
   const devices = ['null', 'zero', 'urandom', 'random'].map((name, index) => {
     const minor = { null: 3, zero: 5, urandom: 9, random: 8 }[name];
     return `mknod -m 666 /dev/${name} c 1 ${minor ?? index}`;
@@ -129,7 +129,7 @@ describe('shared memory', () => {
   const flags = ['--runDir', '$FOLDER/rw/run'];
   const writable = 'chmod 777 "$FOLDER/rw"';
 
-  test.each(problems)('that is %s is reported before any Envoy is started', async (what, prepare, expected) => {
+  test.each(problems)('that is %s reports the error before it starts Envoy', async (what, prepare, expected) => {
     const told = await refusal([...flags, '--customConfigFile', '$FOLDER/admin-only.json'], {
       ...user(what),
       bare: true,
@@ -140,13 +140,13 @@ describe('shared memory', () => {
     expect(told).toContain('emptyDir with medium Memory');
   });
 
-  test.each(problems)('that is %s is not needed with --hotRestart off', async (what, prepare) => {
+  test.each(problems)('that is %s starts Envoy with --hotRestart off', async (what, prepare) => {
     const agent = await readyAgent([...flags, '--customConfigFile', '$FOLDER/admin-only.json', '--hotRestart', 'off'], {
       ...user(what),
       bare: true,
       prepare: [writable, ...preparing(prepare)],
     });
-    // Drained and restarted.
+    // Drains and restarts Envoy.
     agent.container.signal('SIGHUP');
     await eventually(
       'Envoy was started a second time',

@@ -1,4 +1,4 @@
-/** The control plane is killed and restarted, ten times under load: the effect on Envoy's stream and on the requests. */
+/** Kills and restarts the control plane ten times under load, and checks Envoy's stream and the requests. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -26,7 +26,7 @@ async function metric({ statusPort }: AgentProgram, name: string): Promise<numbe
 
 const responses = (agent: AgentProgram): Promise<number> => metric(agent, 'istio_agent_xds_proxy_responses');
 
-/** Bytes that Envoy received from its control plane. */
+/** A counter of bytes that Envoy received from the agent's xDS proxy. */
 async function stat({ adminPort }: AgentProgram, name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/stats?filter=^${name}$`)).text();
   return Number(/: (\d+)/.exec(text)?.[1]);
@@ -34,7 +34,7 @@ async function stat({ adminPort }: AgentProgram, name: string): Promise<number> 
 
 const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc;.upstream_cx_rx_bytes_total');
 
-/** The number of bytes once no more arrive. */
+/** The number of received bytes, after no more arrive. */
 async function quietBytes(agent: AgentProgram): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -53,15 +53,15 @@ const accepts = (port: number): Promise<boolean> =>
     () => false,
   );
 
-/** Bytes that HTTP/2 needs to open a connection, and responses without a resource. */
+/** Bytes that HTTP/2 needs to open a connection, plus responses without resources. */
 const emptyAnswersBytes = 2_000;
 /**
- * From a ready control plane to its first response. The pause before an attempt may have 1.5 s left by then, and the rest is short on a
- * quiet machine alone; test/model/xds-proxy.test.ts checks without a clock that pauses stop growing.
+ * Limit from a ready control plane to its first response. Up to 1.5 s of the agent's pause may remain; the rest is short only on a quiet machine.
+ * test/model/xds-proxy.test.ts checks without a clock that pauses stop growing.
  */
 const backLimitMs = sized({ short: 10_000, full: 2_000 });
 
-test(`a control plane that is killed ${kills} times costs no request, regains its streams in time, and resends nothing that Envoy already has`, async () => {
+test(`killing the control plane ${kills} times fails no request, and the streams resume in time without resending resources`, async () => {
   const agents = [mesh.gateway!, mesh.sidecar!];
   const initial = await Promise.all(agents.map(quietBytes));
   const load = await mesh.startLoad({
@@ -81,7 +81,7 @@ test(`a control plane that is killed ${kills} times costs no request, regains it
     const { program, httpPort } = mesh.discovery!;
     process.kill(program.pid, 'SIGKILL');
     await program.exited;
-    // Sometimes long enough for pauses to grow.
+    // Some outages last long enough for pauses to grow.
     await sleep(kill % 3 === 2 ? 4_000 : 200);
     const answered = await Promise.all(agents.map(responses));
     const starting = mesh.startDiscovery();

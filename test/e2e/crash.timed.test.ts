@@ -16,7 +16,7 @@ let mesh: Mesh;
 
 const crashes = sized({ short: 5, full: 10 });
 
-/** Any agent with the same folder removes the files of an exited one: also those of tests that run in parallel. */
+/** Agents that share a run directory remove files of exited ones, including those of tests that run in parallel. */
 const runDirectory = mkdtempSync(join(tmpdir(), 'chartpilot-run-'));
 
 beforeAll(async () => {
@@ -39,10 +39,10 @@ async function soleEnvoy(agent: AgentProgram): Promise<number> {
   return envoy.pid;
 }
 
-test(`after kill -9 of the only Envoy its successor serves in under a second, median of ${crashes}`, async () => {
+test(`after kill -9 of the only Envoy, its successor serves within a second (median of ${crashes})`, async () => {
   const downMs: number[] = [];
   for (let crash = 0; crash < crashes; crash++) {
-    // A new certificate resets the retry budget: each crash starts with a full one.
+    // A new certificate resets the retry budget, so each crash starts with a full one.
     const serial = mesh.renewCertificate();
     await eventually('the new certificate is served', async () => {
       return (await probe(mesh.httpsTarget)).serialNumber === serial;
@@ -62,7 +62,7 @@ test(`after kill -9 of the only Envoy its successor serves in under a second, me
   expect(median(downMs)).toBeLessThan(1_000);
 });
 
-test('kill -9 of the agent leaves no Envoy shortly after, and the next agent removes its remaining files', async () => {
+test('no Envoy remains after kill -9 of the agent, and the next agent removes the remaining files', async () => {
   const { program } = mesh.gateway!;
   const envoys = mesh.envoysOf(mesh.gateway!);
   expect(envoys.length).toBeGreaterThan(0);
@@ -78,7 +78,7 @@ test('kill -9 of the agent leaves no Envoy shortly after, and the next agent rem
   await mesh.waitForAnswer(mesh.httpTarget);
 });
 
-test('after SIGTERM during load the requests in flight complete, and the agent exits with 0', async () => {
+test('the agent exits with 0 after SIGTERM under load, when requests in flight have completed', async () => {
   const load = await mesh.startLoad({
     target: mesh.httpTarget,
     clients: [

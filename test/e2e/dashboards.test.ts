@@ -1,6 +1,6 @@
 /**
- * Istio's and chartpilot's dashboards in a live mesh: pods with sidecars, HTTP and TCP, mutual TLS and plaintext. Prometheus' own engine
- * evaluates the queries (`test/dashboards/promql/`). Only in the long form: `CHARTPILOT_TESTS=full`.
+ * Istio's and chartpilot's dashboards in a live mesh: pods with sidecars, HTTP and TCP, mutual TLS and plaintext. Prometheus' own engine evaluates
+ * the queries (`test/dashboards/promql/`). Only in the long form: `CHARTPILOT_TESTS=full`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ endpoints:
 
 const echo = `require('node:net').createServer((peer) => peer.on('error', () => {}).pipe(peer)).listen(${tcpService.port}, '0.0.0.0')`;
 
-/** Requests and TCP connections that stay open; failed ones are retried. */
+/** Sends requests and opens long TCP connections; failed ones are retried. */
 const traffic = `
 const { connect } = require('node:net'), { get } = require('node:http');
 const open = (host) => {
@@ -83,7 +83,7 @@ async function scrape(): Promise<void> {
   }
 }
 
-/** A change that all clients of the service receive. */
+/** Changes an object that all clients of the service receive. */
 function changeConfiguration(): void {
   const file = join(mesh.root, 'mesh', 'routes.yaml');
   const text = readFileSync(file, 'utf8');
@@ -92,7 +92,7 @@ function changeConfiguration(): void {
 }
 
 const variables: Readonly<Record<string, string>> = { __rate_interval: '1m', qrep: 'destination' };
-/** All values of a variable, as Grafana sets it for "All". */
+/** A variable matches all values, as when "All" is selected in Grafana. */
 const filled = (query: string): string => query.replace(/\$(\w+)/g, (_, name: string) => variables[name] ?? '.*');
 
 async function resultsOf(queries: readonly string[]): Promise<readonly QueryResult[]> {
@@ -102,11 +102,11 @@ async function resultsOf(queries: readonly string[]): Promise<readonly QueryResu
 
 const hasData = ({ error, elements }: QueryResult): boolean => error === undefined && (elements ?? []).length > 0;
 
-/** Panels without data, and why: clients do not report whether their connections have mutual TLS. */
+/** Panels without data: clients do not report whether their connections use mutual TLS. */
 const isEmptyInIstio = ({ panel }: DashboardQuery): boolean =>
   panel.startsWith('Outbound Services') && panel.endsWith('(mTLS)');
 
-/** Values that a label may have in this mesh. */
+/** Expected label values in this mesh. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   source_workload: ['client', 'unknown'],
   source_workload_namespace: ['demo', 'unknown'],
@@ -151,7 +151,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     await mesh?.stop();
   });
 
-  test("at least 90 % of the queries of Istio's dashboards have data, and the others are known", async () => {
+  test("at least 90 % of the queries of Istio's dashboards have data, and only expected panels have none", async () => {
     const queries = istioQueries();
     const results = await resultsOf(queries.map(({ query }) => query));
     const failed = results.flatMap(({ error }, place) =>
@@ -166,7 +166,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     expect(empty.length / queries.length).toBeLessThanOrEqual(0.1);
   });
 
-  test("results of Istio's queries have the labels of this mesh", async () => {
+  test("results of the queries of Istio's dashboards have the labels of this mesh", async () => {
     const queries = istioQueries().filter(({ panel }) => !panel.startsWith('variable'));
     const results = await resultsOf(queries.map(({ query }) => query));
     const wrong = results.flatMap(({ elements }, place) =>
@@ -184,7 +184,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     ]);
   });
 
-  test('each query of our dashboards and alerts has data, and no alert fires', async () => {
+  test("each query of chartpilot's dashboards and alerts has data, and no alert fires", async () => {
     const panels = Object.entries(dashboards).flatMap(([name, { rows }]) =>
       rows.flatMap((row) =>
         row.panels.flatMap(({ title, queries }) => queries.map((query) => ({ name, title, ...query }))),
@@ -205,7 +205,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     expect(alerts.filter((_, place) => fired[place]!.error !== undefined || hasData(fired[place]!))).toEqual([]);
   });
 
-  test('Prometheus accepts the alert rules, and rejects a rule with an error', async () => {
+  test('Prometheus accepts the alert rules and rejects an invalid rule', async () => {
     const rules = readFileSync(join(packageRoot(), 'deploy/dashboards/alerts.yaml'), 'utf8');
     const check = async (text: string) =>
       (await evaluate({ scrapes: [], queries: [], atMs: 0, rules: text })).ruleErrors;

@@ -17,7 +17,7 @@ import { Program } from '../harness/program.ts';
 const host = 'cart.example.com';
 const gatewayId = 'router~127.0.0.1~front-0.shop~shop.svc.cluster.local';
 const sidecarId = (name: string): string => `sidecar~127.0.0.1~${name}.shop~shop.svc.cluster.local`;
-/** As text, in base64, and as in a Secret applied by kubectl. */
+/** Searched for as plain text, in base64, and as in a Secret applied by kubectl. */
 const secretText = 'pssst-0123456789-do-not-tell';
 const secretBase64 = Buffer.from(secretText).toString('base64');
 
@@ -94,7 +94,7 @@ interface DescribedProxy {
   readonly types: readonly { readonly type: string; readonly state: string; readonly rejected?: string }[];
 }
 
-/** The parts of a config dump by the suffix of their type, `Clusters`. */
+/** The parts of a config dump by the suffix of their type, such as `Clusters`. */
 type Dump = { readonly configs: readonly (Record<string, never[]> & { '@type': string })[] };
 
 interface Addresses {
@@ -102,7 +102,7 @@ interface Addresses {
   readonly addresses: readonly string[];
 }
 
-/** Addresses of a ClusterLoadAssignment: Envoy shows more fields than it received. */
+/** Addresses of a ClusterLoadAssignment; Envoy shows more fields than it received. */
 function addressesOf(assignment: {
   readonly cluster_name: string;
   readonly endpoints?: readonly {
@@ -139,7 +139,7 @@ describe('debug endpoints', () => {
       metadata: {
         NAMESPACE: 'shop',
         ISTIO_VERSION: '1.30.0',
-        // There is no agent.
+        // This mesh has no agent.
         WORKLOAD_CERTIFICATES: 'false',
         LABELS: { istio: 'ingressgateway' },
       },
@@ -239,7 +239,7 @@ describe('debug endpoints', () => {
     for (const [type, of] of Object.entries(compared)) {
       const own = sorted(of(ours));
       expect(own.length, type).toBeGreaterThan(0);
-      // Envoy lists the endpoints of clusters without EDS, too.
+      // Envoy also lists the endpoints of clusters without EDS.
       const known = of(theirs).filter(
         (item) => type !== 'Endpoints' || (item as Addresses).cluster.startsWith('outbound'),
       );
@@ -272,7 +272,7 @@ describe('debug endpoints', () => {
     await close();
   });
 
-  test('metrics cover the same events', async () => {
+  test('metrics count the connections, pushes and rejections that the pages show', async () => {
     const metrics = await (await get('/metrics')).text();
     for (const line of [
       /^pilot_info\{version=".+"\} 1$/m,
@@ -326,12 +326,12 @@ describe('debug endpoints', () => {
     expect((await get('/metrics', outside)).status).toBe(200);
   });
 
-  test('profiles run one at a time', async () => {
+  test('the profile endpoint rejects a second profile while one runs', async () => {
     expect(await (await get('/debug/pprof/')).text()).toContain('profile?seconds=30');
     // The second profile must be requested while the first one runs.
     const running = await get('/debug/pprof/profile?seconds=6');
     expect((await get('/debug/pprof/allocs')).status).toBe(503);
-    // Heap snapshots are not enabled.
+    // Heap snapshots are disabled.
     expect((await get('/debug/pprof/heap')).status).toBe(403);
     expect(await running.json()).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
     expect(await (await get('/debug/pprof/goroutine')).text()).toMatch(/3 {2}/);
@@ -349,7 +349,7 @@ describe('debug endpoints', () => {
 
   test('a secret appears in no page, log or trace', async () => {
     const pages = await json<string[]>('/debug/list');
-    // Some pages would change what the test inspects.
+    // Some pages would change the state under test.
     const harmless = pages.filter((page) => page !== 'force_disconnect');
     const bodies = await Promise.all(
       harmless.map(async (page) => (await get(`/debug/${page}?proxyID=front-0.shop&include_eds&sizes=true`)).text()),
@@ -363,14 +363,14 @@ describe('debug endpoints', () => {
     }
   });
 
-  test('a push to all clients reaches all, and a client whose stream is cut reconnects', async () => {
+  test('a push to all clients reaches each of them, and a client whose stream is closed reconnects', async () => {
     const before = good.responses.length;
     expect(await (await post('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
     await eventually('everything is acknowledged again', async () => {
       const [gateway] = (await json<Sync[]>('/debug/syncz')).filter(({ proxy }) => proxy === 'front-0.shop');
       return Object.values(gateway!.resources).every(({ sent, acked }) => sent === acked);
     });
-    // Nothing has changed: a client of the delta protocol is sent nothing.
+    // Without a change, a delta client receives nothing.
     await sleep(200);
     expect(good.responses.length).toBe(before);
     const id = async (): Promise<string> => {

@@ -1,4 +1,4 @@
-/** The page is accessible: axe finds nothing in any view, each mark and state has a name and is reached by keys. */
+/** Accessibility of the page: axe finds no violation in any view, and each mark and state has a name and is reachable by keyboard. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
@@ -54,18 +54,18 @@ const views: readonly View[] = [
     options: { hash: atReplaced },
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
-  { name: 'the end', source: sidecar, show: (page) => page.keyboard.press('End') },
-  { name: 'a departure and a gap', source: departing },
-  { name: 'many of a kind', source: many, show: openGroup },
+  { name: 'the end of the trace', source: sidecar, show: (page) => page.keyboard.press('End') },
+  { name: 'a deviation and a gap', source: departing },
+  { name: 'many actors of one machine', source: many, show: openGroup },
   {
-    name: 'all charts of many',
+    name: 'all charts of many actors',
     source: many,
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
-  { name: 'a file that is none', source: unread },
+  { name: 'a file that is not a trace', source: unread },
 ];
 
-/** Overlays of the page, which are checked alone because the page below is the same; the long form checks both. */
+/** Overlays of the page, which are checked without the page below them; the long form checks both. */
 const overlays: readonly {
   readonly name: string;
   readonly opens: string;
@@ -88,21 +88,21 @@ afterAll(async () => {
   await browser?.close();
 });
 
-describe('axe reports no violation', () => {
-  test.each(views)('in $name, light and dark', async ({ source, options = {}, show }) => {
+describe('axe reports no violation on the page', () => {
+  test.each(views)('in the view "$name", light and dark', async ({ source, options = {}, show }) => {
     const open = await openPage(browser, [source], { ...options, colorScheme: 'light' });
     const { page } = open;
     if (source !== unread) await opened(page);
     await show?.(page);
     await atRest(page);
     expect(await violations(page), 'light').toEqual([]);
-    // The same elements in other colours.
+    // The same elements with the colors of the dark theme.
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await violations(page, { rules: ['color-contrast'] }), 'dark').toEqual([]);
     await open.close();
   });
 
-  test('in overlays over a page, light and dark', async () => {
+  test('in overlays, light and dark', async () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
@@ -117,14 +117,14 @@ describe('axe reports no violation', () => {
       expect(await violations(page, { part }), `${name}, light`).toEqual([]);
       await page.emulateMedia({ colorScheme: 'dark' });
       expect(await violations(page, { part, rules: ['color-contrast'] }), `${name}, dark`).toEqual([]);
-      // Once for the words of a search, once for it.
+      // The first Escape clears the search text, the second one closes the search.
       for (let close = 0; close < 2; close++) await page.keyboard.press('Escape');
       await atRest(page);
     }
     await open.close();
   });
 
-  test('only for pages without violations', async () => {
+  test('on a valid page, and finds violations that the test adds', async () => {
     const open = await openPage(browser, [sidecar]);
     await opened(open.page);
     await open.page.evaluate(() => {
@@ -140,8 +140,8 @@ describe('axe reports no violation', () => {
   });
 });
 
-describe('by keyboard alone', () => {
-  test('each mark and phase is reachable, has a distinct name, and leads to its record', async () => {
+describe('the page by keyboard', () => {
+  test('reaches each mark and phase, which has a distinct name and leads to its record', async () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
@@ -171,7 +171,7 @@ describe('by keyboard alone', () => {
     await open.close();
   });
 
-  test('each state of the chart is reachable and has a name with its purpose and whether it is active', async () => {
+  test('reaches each state of the chart, which has a name with its purpose and whether it is active', async () => {
     const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
@@ -195,7 +195,7 @@ describe('by keyboard alone', () => {
     await open.close();
   });
 
-  test('every scrollable area scrolls by keyboard, and no focused element is hidden', async () => {
+  test('scrolls every scrollable area and hides no focused element', async () => {
     const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
@@ -215,7 +215,7 @@ describe('by keyboard alone', () => {
   });
 });
 
-test('each view matches its reviewed text', async () => {
+test('each view of the page matches its reviewed accessibility tree', async () => {
   const hash = `${ofSupervisor}&range=${replaced - 10}-${replaced + 10}&marks=${replaced - 2}`;
   const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
   const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
@@ -253,16 +253,16 @@ interface Found {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** A line each: the rule, how grave it is, and what breaks it. Best practices as well, not only what WCAG demands. */
+/** One line for each violation: rule, severity, element. Includes best practices beyond WCAG. */
 /**
- * @param rules these alone; all of them unless given
- * @param part what is below it; the whole page unless given
+ * @param rules only these rules (default: all)
+ * @param part root of the checked elements (default: the page)
  */
 async function violations(
   page: Page,
   { rules, part }: { readonly rules?: readonly string[]; readonly part?: string | undefined } = {},
 ): Promise<string[]> {
-  // It takes as long to read as to find nothing in a small part.
+  // Reading axe takes as long as checking a small part.
   if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(axe);
   const options = { resultTypes: ['violations'], ...(rules && { runOnly: { type: 'rule', values: rules } }) };
   const found = (await page.evaluate(
@@ -320,14 +320,17 @@ async function pressed(page: Page, key: string): Promise<boolean> {
   return isMoved;
 }
 
-/** Repeats the key until the focus stays. @returns the names on the way */
+/**
+ * Repeats the key until the focus stays.
+ * @returns the names of the focused elements
+ */
 async function pressToTheEnd(page: Page, key: string): Promise<string[]> {
   const names = [await nameInFocus(page)];
   for (let step = 0; step < 50 && (await pressed(page, key)); step++) names.push(await nameInFocus(page));
   return names;
 }
 
-/** A busy machine draws later. */
+/** Retries, because a busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -1,4 +1,4 @@
-/** Opening the trace finds a bug in a copy of the supervisor; check names it, replay shows where it begins. */
+/** Finds a bug in a copy of the supervisor from its trace: the page and `check` name the deviating step, replay shows the first difference. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The order to start `epoch-3`, and what the supervisor sends right after it. */
+/** The effect that starts `epoch-3`, and the message that the supervisor sends after it. */
 function recordsOfTheBug(): { spawned: TraceRecord; told: TraceRecord } {
   const records = readFileSync(trace, 'utf8')
     .trimEnd()
@@ -54,7 +54,7 @@ test('the page opens at the deviation of the trace and shows the expected step',
   expect(await page.locator('.sequence-expected').first().innerText()).toMatch(/numbers\.mmd:\d+/);
   expect(await page.locator('.sequence-view').innerText()).toMatch(/expected supervisor → epoch-2: spawn/);
   expect(await page.locator('.details').innerText()).toMatch(/Deviates from a sequence diagram[\s\S]*epoch-2: spawn/);
-  // All records before it conform to the diagrams.
+  // All earlier records conform to the diagrams.
   const marked = page.locator('.sequence-view [data-record].departure');
   for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
     expect(seq).toBeGreaterThanOrEqual(told.seq);
@@ -64,7 +64,7 @@ test('the page opens at the deviation of the trace and shows the expected step',
   await open.close();
 });
 
-test('check names the same step', async () => {
+test('chartpilot check reports the step at which the page opens', async () => {
   const { told } = recordsOfTheBug();
   const { code, text } = await run((output) => checkTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);
@@ -72,7 +72,7 @@ test('check names the same step', async () => {
   expect(text).toContain('(supervisor → epoch-2: spawn)');
 });
 
-test('replay on the supervisor without the bug shows the first difference', async () => {
+test('replay with the correct supervisor shows the first difference', async () => {
   const { spawned } = recordsOfTheBug();
   const { code, text } = await run((output) => replayTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);

@@ -1,4 +1,4 @@
-/** The case of docs/debugging-a-restart.md, which shows the pictures that this test takes: from symptom to cause. */
+/** The example of docs/debugging-a-restart.md, whose pictures this test takes: from symptom to cause. */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   const [parent] = mesh.envoysOf(gateway);
   mesh.renewCertificate();
   await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
-  // The kernel sends it when memory runs out.
+  // Same signal as the kernel's OOM killer.
   process.kill(parent!.pid, 'SIGKILL');
   await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0b' }));
   await eventually('one Envoy is left', () => mesh.envoysOf(gateway).length === 1);
@@ -52,7 +52,7 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-/** The decision without a visible cause: nothing had changed. */
+/** A decision without a visible cause: no input had changed. */
 const decision = (): TraceRecord =>
   records.find(
     (record) =>
@@ -80,7 +80,7 @@ test('the page shows the cause: a search for the third start leads back to the k
   await takePicture('case-cause', details);
 });
 
-test('chartpilot trace --why shows the same cause without a browser', () => {
+test('chartpilot trace --why shows the cause that the page shows', () => {
   const why = execFileSync(
     join(packageRoot(), 'bin/chartpilot'),
     ['trace', gateway.traceFile, '--why', String(decision().seq)],

@@ -1,4 +1,4 @@
-/** From the symptom to its cause: five cases, each with the first three clicks of a user. */
+/** Five cases from symptom to cause, each with the first three clicks of a user. */
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
@@ -115,7 +115,7 @@ test.each<Case>([
       /slow push: 2 changed objects, version 8, sent to all clients 5\.0 s after the change.*4\.\d s push\/context/,
     causes: [/files\.changed/, /services\.yaml/],
   },
-])('$symptom leads to its cause in three clicks', async ({ source, sentence, causes }) => {
+])('three clicks lead from the symptom "$symptom" to its cause', async ({ source, sentence, causes }) => {
   const open = await openPage(browser, [source]);
   const { page } = open;
   await opened(page);

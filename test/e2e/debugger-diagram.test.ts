@@ -6,10 +6,10 @@ import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { launchBrowser, openAddress } from '../browser/open-page.ts';
 import { Program } from '../harness/program.ts';
 
-test('a machine that never ran is shown with its chart and without steps', async () => {
+test('chartpilot diagram --open shows the chart of a machine that never ran, without steps', async () => {
   const command = Program.start('chartpilot', {
     args: ['diagram', 'supervisor', '--open'],
-    // The program that would open the page.
+    // A browser command that does nothing.
     env: { ...process.env, BROWSER: 'true' },
     cwd: packageRoot(),
   });

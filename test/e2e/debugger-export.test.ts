@@ -28,7 +28,7 @@ const schedule: Schedule = {
     { gap: { ms: 20_000 }, happens: { what: 'crash', whom: 'serving' } },
   ],
 };
-/** Numbers of the records that are exported. */
+/** Numbers of the exported records. */
 const range = [120, 200] as const;
 
 let folder: string;
@@ -55,7 +55,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a part of a trace is a valid trace: it opens, and ends in the state of the whole one', async () => {
+test('an exported part of a trace is a valid trace that ends in the same state as the full trace', async () => {
   const part = await exported('Trace', 'Download as trace');
   const { header, records } = readTrace(part);
   expect(records.map(({ seq }) => seq)).toEqual(
@@ -73,7 +73,7 @@ test('a part of a trace is a valid trace: it opens, and ends in the state of the
   await other.close();
 });
 
-test('its mermaid is a sequence diagram with the messages of the part', async () => {
+test('the Mermaid export is a sequence diagram with the messages of the part', async () => {
   const text = readFileSync(await exported('Sequence', 'Download as Mermaid'), 'utf8');
   expect(() => parseDiagram(text, 'exported.mmd')).not.toThrow();
   const sent = readTrace(trace).records.filter(
@@ -83,19 +83,19 @@ test('its mermaid is a sequence diagram with the messages of the part', async ()
   for (const type of types.filter((each) => !each.startsWith('xstate.'))) expect(text).toContain(`: ${type}`);
 });
 
-test.each(['Sequence', 'Chart'])('pictures of the %s are valid images', async (group) => {
+test.each(['Sequence', 'Chart'])('the exported pictures of the %s are valid images', async (group) => {
   const svg = readFileSync(await exported(group, 'Download as SVG'), 'utf8');
   const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml')`;
   const problem = await page.evaluate(`${parsed}.querySelector('parsererror')?.textContent`);
   expect(problem).toBeUndefined();
-  // The reader of the file has nothing else.
+  // The reader of the file has no other files and no network.
   expect(svg).not.toMatch(/(?:href|src|url)\s*[=(]\s*["']?(?:https?:|blob:)/);
   const png = readFileSync(await exported(group, 'Download as PNG'));
   expect(png.subarray(1, 4).toString()).toBe('PNG');
   expect(png.readUInt32BE(16)).toBeGreaterThan(400);
 });
 
-test('the exported test passes, and fails when the machines behave differently', async () => {
+test('the exported test passes, and fails if the machines behave differently', async () => {
   const file = await exported('Trace', 'Download as test');
   expect(await vitest()).toMatch(/Tests .*1 passed/);
   const source = readFileSync(file, 'utf8');
@@ -104,7 +104,10 @@ test('the exported test passes, and fails when the machines behave differently',
   expect(await vitest()).toMatch(/Tests .*1 failed/);
 });
 
-/** Selects a command of the export menu. @returns the downloaded file */
+/**
+ * Selects a command of the export menu.
+ * @returns the downloaded file
+ */
 async function exported(group: string, name: string): Promise<string> {
   await page.getByRole('button', { name: 'Export' }).click();
   const download = page.waitForEvent('download');

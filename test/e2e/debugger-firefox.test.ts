@@ -1,4 +1,4 @@
-/** The main views in Firefox: another engine has other gaps. */
+/** The main views in Firefox, whose engine lacks other features than Chromium. */
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ interface Views {
   readonly details: string;
 }
 
-test('all views show the place from the address, and move with a key', async () => {
+test('all views in Firefox show the record from the address, and move with a key', async () => {
   await page.open(server.address + place);
   const shown = await views();
   expect(shown).toMatchObject({ verdict: expect.stringMatching(/epoch/), details: expect.stringMatching(/#150/) });
@@ -63,11 +63,11 @@ test('all views show the place from the address, and move with a key', async () 
   await page.press('m');
   expect((await views()).details).toMatch(/#151/);
   expect(await page.evaluate('document.querySelectorAll(".flag").length')).toBe(1);
-  // Something is drawn: a picture of one colour is small.
+  // A picture of one color is smaller.
   expect((await page.picture()).length).toBeGreaterThan(50_000);
 });
 
-test('one file opens without a server', async () => {
+test('a single-file page opens in Firefox without a server', async () => {
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [trace] })), createWriteStream(file));
   await page.open(pathToFileURL(file).href + place);
@@ -76,7 +76,7 @@ test('one file opens without a server', async () => {
   expect(shown.bars).toBeGreaterThan(5);
 });
 
-/** The page once it is idle. */
+/** The content of the page when it is idle. */
 async function views(): Promise<Views> {
   await page.evaluate('chartpilot.idle()');
   const count = (selector: string): string => `document.querySelectorAll(${JSON.stringify(selector)}).length`;

@@ -1,4 +1,4 @@
-/** The page with foreign traces, and with several programs on one axis. */
+/** The page with traces of other programs, and with several programs on one axis. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -25,11 +25,11 @@ afterAll(async () => {
   await browser?.close();
 });
 
-test('the door lock, recorded by chartpilot/record: its states are bars of its lane, and its marks are shown', async () => {
+test('the page shows the door lock recorded by chartpilot/record: the states as bars of its lane, and its marks', async () => {
   const file = join(packageRoot(), 'test/fixtures/traces-of-versions/version-3-recorded.trace');
   const open = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
   const { page } = open;
-  // No actor is left at its end, so none is drawn there.
+  // No actor exists at the end, so none is drawn.
   await shown(() => recordsShown(page)).toBe(29);
   await shown(() =>
     page.locator('[data-lane]').evaluateAll((lanes) => lanes.map((lane) => lane.getAttribute('data-lane'))),
@@ -38,7 +38,7 @@ test('the door lock, recorded by chartpilot/record: its states are bars of its l
     .locator('[data-lane="lock"] .bar')
     .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
   expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
-  // Its last record: the machine was started and stopped by no actor of the trace.
+  // The last record of the trace: no actor of the trace started or stopped the machine.
   await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/Sent from outside the program/);
   const drawn = await page
     .locator('[data-lane="lock"] .bar rect')
@@ -51,7 +51,7 @@ test('the door lock, recorded by chartpilot/record: its states are bars of its l
   await open.close();
 });
 
-test('a gateway and its control plane share one axis: an arrow connects them, and why follows it back', async () => {
+test('a gateway and its control plane share one axis, an arrow connects them, and the chain of causes crosses it', async () => {
   const event = (t: number, from: string, to: string, type: string, more: object = {}): TraceBody & { t: number } => ({
     kind: 'event',
     from,
@@ -116,10 +116,10 @@ test('a gateway and its control plane share one axis: an arrow connects them, an
   await open.close();
 });
 
-/** A page is slow on a busy machine. */
+/** Retries, because a page is slow on a busy machine. */
 const shown = <T>(what: () => Promise<T>) => expect.poll(what);
 
-/** The parts of a browser that are used here. */
+/** The browser API that this test uses. */
 interface InPage {
   getComputedStyle(element: unknown): { readonly fill: string };
 }

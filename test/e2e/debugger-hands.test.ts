@@ -1,4 +1,4 @@
-/** User interactions with the page: keys, the wheel, a file dropped on it, and an exported file. */
+/** User interactions with the page: keyboard, wheel, dropped files and exported files. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,14 +33,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe('keys', () => {
-  test('W, S, A and D zoom and move along the timeline at the pointer, by their position on the keyboard', async () => {
+describe('keyboard shortcuts of the page', () => {
+  test('W, S, A and D zoom and move the timeline at the pointer, by physical key position', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
     const { page } = open;
     await opened(page);
     const before = await flagsAt(page);
     await page.mouse.move(before.track + before.first, before.top + 40);
-    // On a French keyboard the same key is a Z.
+    // On a French keyboard this key types Z.
     for (let i = 0; i < 3; i++) await press(page, { key: 'z', code: 'KeyW' });
     await atRest(page);
     const nearer = await flagsAt(page);
@@ -58,7 +58,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('F centers the selection, then fits it; R makes it the range', async () => {
+  test('F centers the selection, then fits it, and R makes it the range', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
     const { page } = open;
     await opened(page);
@@ -71,7 +71,7 @@ describe('keys', () => {
     const wide = (await page.locator('.track').boundingBox())!.width;
     await page.keyboard.press('f');
     await atRest(page);
-    // The whole was shown: there was no middle to move to.
+    // All of the trace was visible, so it could not be centered.
     expect(await within()).toBeGreaterThan(wide * 0.6);
     for (let i = 0; i < 4; i++) await press(page, { key: 's', code: 'KeyS' });
     for (let i = 0; i < 2; i++) await press(page, { key: 'a', code: 'KeyA' });
@@ -86,7 +86,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('. and , step through the events of the selected actor, I and O set the ends of the range', async () => {
+  test('. and , step through the events of the selected actor, and I and O set the ends of the range', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&actor=supervisor' });
     const { page } = open;
     await opened(page);
@@ -103,7 +103,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('M marks a record, the link keeps it, Shift + M jumps to it', async () => {
+  test('M marks a record, the link contains the mark, and Shift + M jumps to it', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -124,7 +124,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('of a single character can be switched off and stay off, and the help lists every key', async () => {
+  test('with one character can be disabled permanently, and the help lists every key', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -190,7 +190,7 @@ describe('a file dropped on the page', () => {
     await shown(() => recordsShown(page)).toBe(life.records.length);
     expect(await page.title()).toContain('agent.trace');
     await shown(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
-    // A second file of the same name is kept apart.
+    // A second file of the same name is a separate source.
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
     await shown(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
       'written.trace',
@@ -202,7 +202,7 @@ describe('a file dropped on the page', () => {
     await open.close();
   });
 
-  test('opens without a mouse, in a file dialog', async () => {
+  test('can also be opened by keyboard with a file dialog', async () => {
     const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
     await opened(open.page);
     await open.page
@@ -229,7 +229,7 @@ describe('a file dropped on the page', () => {
     ],
   ];
 
-  test('that is no trace leaves the open one, and the page shows the reason', async () => {
+  test('that is not a trace leaves the current trace open, and the page shows the reason', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -243,7 +243,7 @@ describe('a file dropped on the page', () => {
   });
 });
 
-test('a dropped trace is lost on reload, and the page reports that and offers the available traces', async () => {
+test('is lost on reload; the page reports that and offers the available traces', async () => {
   const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
   const { page } = open;
   await opened(page);
@@ -285,8 +285,8 @@ test('an unavailable source leaves the current view, and the page shows the reas
   await open.close();
 });
 
-test('an exported file contains the relevant part and the same facts, opens here without a server, and can be exported again', async () => {
-  // In the middle of a restart: whether an Envoy serves again is recorded later.
+test('an exported file contains the selected part with its facts, opens without a server, and can be exported again', async () => {
+  // In the middle of a restart: its result is recorded later.
   const lost = life.records.find(
     (record) =>
       record.kind === 'event' &&
@@ -314,7 +314,7 @@ test('an exported file contains the relevant part and the same facts, opens here
   const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(held)!.map(Number);
   expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
   expect(last).toBeGreaterThanOrEqual(again);
-  // It contains the result of the restart itself, and none for a shutdown that did not happen.
+  // It contains the result of the restart, and none for a shutdown that did not happen.
   await other.page.locator('.verdicts summary').click();
   const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
   await shown(all).toMatch(/serves after|replaced/);
@@ -323,7 +323,7 @@ test('an exported file contains the relevant part and the same facts, opens here
   await shown(() => other.page.url()).toMatch(new RegExp(`#.*record=${lost}&actor=supervisor&marks=${lost - 2}`));
   await shown(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
   expect(await other.page.locator('[data-gaps]').count()).toBe(0);
-  // The chain of causes is complete, and the part is a trace that conforms to the contract.
+  // The chain of causes is complete, and the part conforms to the sequence contract.
   await shown(() => other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
   const sentOn = await copyAsFile(other.page);
   await other.close();
@@ -334,7 +334,7 @@ test('an exported file contains the relevant part and the same facts, opens here
   expect(await third.page.locator('[data-part-of]').innerText()).toContain(`of ${life.records.length}`);
   await third.close();
   const part = join(folder, 'part.trace');
-  // Lines of JSON: `<` is written as an escape that JSON reads by itself.
+  // NDJSON: `<` is written as an escape that a JSON parser decodes.
   writeFileSync(part, /id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!);
   const told: string[] = [];
   const out = (line: string): void => void told.push(line);
@@ -362,7 +362,7 @@ async function press(page: Page, key: { readonly key: string; readonly code: str
   );
 }
 
-/** Positions of two marked records on the axis, visible or not; and the timeline on the page. */
+/** Positions of two marked records on the axis, visible or not, and of the timeline on the page. */
 async function flagsAt(page: Page): Promise<{ first: number; apart: number; track: number; top: number }> {
   const places = await page
     .locator('.flag')
@@ -371,7 +371,7 @@ async function flagsAt(page: Page): Promise<{ first: number; apart: number; trac
   return { first: places[0]!, apart: places[1]! - places[0]!, track: x, top: y };
 }
 
-/** A busy machine draws later. */
+/** Retries, because a busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -1,4 +1,4 @@
-/** A trace whose names are inherited by every JavaScript object, and whose texts are hostile. */
+/** A trace with names that every JavaScript object inherits, and with hostile texts. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
@@ -38,7 +38,7 @@ const bodies = inherited.flatMap((id): TraceBody[] => [
   { kind: 'log', actor: id, level: 'info', text: hostileText },
 ]);
 
-test('machines, actors, states and events with inherited names are shown, and hostile text is escaped', async () => {
+test('the page shows machines, actors, states and events with inherited names, and escapes hostile text', async () => {
   const source = writtenTrace(bodies, { machines, program: 'constructor' });
   const open = await openPage(browser, [source], { viewport: { width: 1600, height: 1000 }, isNew: true });
   const { page } = open;
@@ -53,7 +53,7 @@ test('machines, actors, states and events with inherited names are shown, and ho
     expect(await chart.first().textContent()).toContain('valueOf');
     if (pictures !== undefined) await page.screenshot({ path: `${pictures}/${id}.png` });
   }
-  // `textContent` has what is hidden, too; attributes are in the markup.
+  // `textContent` includes hidden text; the markup includes attributes.
   const [text = '', title = '', titles = ''] = await page.evaluate(() => {
     const { document } = globalThis as unknown as { document: DocumentLike };
     const read = [...document.querySelectorAll('[title], [aria-label], title, svg text')];

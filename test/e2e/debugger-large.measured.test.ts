@@ -1,6 +1,6 @@
 /**
- * Large traces stay fluid. Limits are processor time of the page's main thread, not wall-clock time, relative to the same work at
- * the same moment (`slownessOf`). Beside six other files a step still took three times as much.
+ * Large traces stay responsive. Limits are processor time of the page's main thread, not wall-clock time, relative to the same work at the same
+ * moment (`slownessOf`). While six other test files ran, a step still took three times as long.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ import { sized } from '../harness/size-of-run.ts';
 
 const records = 100_000;
 const stepLimitMs = 16;
-/** Other processes that share caches and cores slow the measured work down: the best of this many attempts counts. */
+/** Attempts, of which the fastest counts: other processes that share caches and cores slow the measured work down. */
 const tries = 8;
 /** Limits grow only where the work grows faster than the number of records. */
 const sizes = [
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
-  `$times × ${records.toLocaleString('en')} records open within $limitMs ms of the page's main thread, in $mb MB; a step costs less than a frame`,
+  `$times × ${records.toLocaleString('en')} records open within $limitMs ms of the page's main thread and in $mb MB; a step costs less than a frame`,
   async ({ times, limitMs, mb }) => {
     const text = repeatedTrace(trace, times);
     let open: OpenedPage | undefined;
@@ -63,7 +63,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
     console.log(`${Math.round(heldMb)} MB`);
     expect(await recordsShown(page)).toBeGreaterThanOrEqual(records * times);
     expect(workedMs).toBeLessThan(limitMs);
-    // The clock has run.
+    // The clock of the main thread runs.
     expect(workedMs).toBeGreaterThan(100);
     expect(heldMb).toBeLessThan(mb);
     for (const [share, key] of [
@@ -80,7 +80,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
   600_000,
 );
 
-/** Processor time of the main thread, for each of many steps from a place. */
+/** Processor time of the main thread for each of many steps, starting at this share of the trace. */
 async function costOfStep(page: Page, share: number, key: string): Promise<number> {
   await goToShare(page, share);
   await atRest(page);

@@ -1,4 +1,4 @@
-/** Large inputs: a trace of 100,000 records, one file without a network, hundreds of connections. */
+/** Large inputs: a trace of 100,000 records, a single-file page without a network, hundreds of connections. */
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a trace of 100,000 records shows any place at once', async () => {
+test('the page shows any record of a trace with 100,000 records immediately', async () => {
   const open = await openPage(browser, [memorySource('large.trace', trace)]);
   await opened(open.page);
   for (const share of [0.1, 0.9, 0.33, 0]) {
@@ -40,7 +40,7 @@ test('a trace of 100,000 records shows any place at once', async () => {
   await open.close();
 });
 
-test('a single file opens without a server and without a network, and shows the same', async () => {
+test('a single-file page shows the same without a server and without a network', async () => {
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [memorySource('large.trace', trace)] })), createWriteStream(file));
   const open = await openAddress(browser, pathToFileURL(file).href, { offline: true });
@@ -61,7 +61,7 @@ describe('hundreds of connections', () => {
     await group.waitFor();
     expect(await group.innerText()).toMatch(/500[\s\S]*480[\s\S]*20/);
     expect(await page.locator('[data-actor^="ads-connection-"]').count()).toBeLessThan(20);
-    // Not one by one in any of the views.
+    // No view draws them one by one.
     expect(await page.locator('*').count()).toBeLessThan(5_000);
     await group.getByRole('button').first().click();
     await group.getByRole('searchbox').fill('347');

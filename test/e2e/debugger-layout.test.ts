@@ -1,4 +1,4 @@
-/** What is visible of a trace at once, on screens of several sizes: in a real browser. */
+/** Layout of the page for several traces and screen sizes, in a real browser. */
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
@@ -25,14 +25,14 @@ const week = recordedLife([
   ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, happens: { what: 'certificate' } as const })),
   { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
 ]);
-/** Three certificates, and an Envoy that was killed at the end. */
+/** Three certificates, and an Envoy that is killed at the end. */
 const crash = recordedLife([
   ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, happens: { what: 'certificate' } as const })),
   { gap: { ms: 90_000 }, happens: { what: 'crash', whom: 'serving' } },
   { gap: { ms: 30_000 }, happens: { what: 'ready?' } },
 ]);
 
-test('at 1440 × 900 the lane of the failed epoch is visible, and failures beyond the edge are indicated', async () => {
+test('at 1440 × 900 the lane of the failed epoch is visible, and failures outside the visible range are indicated', async () => {
   const open = await openPage(browser, [traceOf(crash)]);
   const { page } = open;
   await opened(page);
@@ -49,7 +49,7 @@ test('at 1440 × 900 the lane of the failed epoch is visible, and failures beyon
   await open.close();
 });
 
-test('with a certificate every 12 hours each restart is wide enough to read, with its date beside it, and idle hours are folded', async () => {
+test('restarts 12 hours apart are wide enough to read, show their date, and idle hours between them are folded', async () => {
   const open = await openPage(browser, [traceOf(week)]);
   const { page } = open;
   await opened(page);
@@ -64,7 +64,7 @@ test('with a certificate every 12 hours each restart is wide enough to read, wit
   expect(walls.filter((wall) => /^[A-Z][a-z]{2} \d+ \d\d:\d\d/.test(wall)).length).toBeGreaterThanOrEqual(6);
   expect(await page.locator('[data-lane="program"] .mark-label').allTextContents()).toContain('hot restart +1');
 
-  // A fold opens, and all of them.
+  // Opens one fold, then all.
   await folds.first().getByRole('button').click();
   await shown(() => folds.count()).toBe(5);
   const idle = page.getByRole('button', { name: 'Collapse idle time' });
@@ -76,7 +76,7 @@ test('with a certificate every 12 hours each restart is wide enough to read, wit
   await open.close();
 });
 
-test('a maximized chart fits the window and is readable; a folded state opens with a click, and stays open', async () => {
+test('a maximized chart fits the window and is readable, and a folded state stays open after a click', async () => {
   const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = open;
   await opened(page);
@@ -99,7 +99,7 @@ test('a maximized chart fits the window and is readable; a folded state opens wi
   await chart.getByRole('button', { name: /^Fold running\.full restart/ }).press('Enter');
   await shown(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(0);
 
-  // Among the other panes it has less space: its visible part is in its corner.
+  // Beside the other panes the chart has less space, so a minimap shows its visible part.
   await page.keyboard.press('Escape');
   await shown(() => page.locator('.chart-minimap').count()).toBe(1);
   await besideEachOther(page, ['.chart-viewport', '.chart-minimap', '.chart-zoom']);
@@ -108,7 +108,7 @@ test('a maximized chart fits the window and is readable; a folded state opens wi
   await open.close();
 });
 
-test('an actor that is clicked among all charts, or in the list beside them, becomes the displayed chart', async () => {
+test('an actor selected among all charts or in the list becomes the displayed chart', async () => {
   const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = open;
   await opened(page);
@@ -117,13 +117,13 @@ test('an actor that is clicked among all charts, or in the list beside them, bec
   await page.locator('.chart-card[data-actor="status"] button').click();
   await shown(() => page.locator('.chart-head h2').innerText()).toBe('status');
   await all.click();
-  // The previously selected actor, too.
+  // Also the previously selected actor.
   await page.locator('.actors [data-actor="status"]').click();
   await shown(() => page.locator('.chart-head h2').innerText()).toBe('status');
   await open.close();
 });
 
-test('the sequence is as wide as its lanes need, and names and labels are complete or shortened in the middle, none beyond an edge', async () => {
+test('the sequence is as wide as its lanes need; names and labels are complete or shortened in the middle', async () => {
   const open = await openPage(browser, [traceOf(crash)]);
   const { page } = open;
   await opened(page);
@@ -153,7 +153,7 @@ test('the sequence is as wide as its lanes need, and names and labels are comple
   );
   expect(words.length).toBeGreaterThan(10);
   expect(words.filter(({ left, right }) => left < 134 || right > width)).toEqual([]);
-  // At any horizontal scroll position, the name of each visible row is in the visible part.
+  // At any horizontal scroll position, the name of each visible row is visible.
   for (const part of [0, 0.5, 1]) {
     await page.locator('.sequence-scroll').evaluate((own, to) => {
       const scroller = own as unknown as ScrollElement;
@@ -188,18 +188,18 @@ test('a long payload leaves the name of its event visible, fills its row and is 
   expect(name).toMatchObject({ isWhole: true });
   expect(await row.getAttribute('title')).toContain(reason);
   await page.getByRole('button', { name: 'Maximize sequence' }).click();
-  // Cut off only where the row already begins at the left edge.
+  // Cut off only where the row begins at the left edge.
   await shown(async () => {
-    const [own, around] = await Promise.all([
+    const [textBox, scrollBox] = await Promise.all([
       row.locator('.sequence-text').boundingBox(),
       page.locator('.sequence-scroll').boundingBox(),
     ]);
-    return own!.width / (around!.width - 134 - 170);
+    return textBox!.width / (scrollBox!.width - 134 - 170);
   }).toBeGreaterThan(0.9);
   await open.close();
 });
 
-test('the chain of one cause shows one step each way, all steps on request, and two keys move along it', async () => {
+test('the chain of a cause shows one step in each direction, all steps on request, and two keys move along it', async () => {
   // A changed certificate, which led to a restart.
   const begin = crash.records.find(
     (record) =>
@@ -223,7 +223,7 @@ test('the chain of one cause shows one step each way, all steps on request, and 
   );
   const [, records = 0] = /(\d+) records/.exec(await page.locator('.story-words').innerText())!.map(Number);
   expect(records).toBeGreaterThan(15);
-  // The path: through lanes, hollow where an actor has none of its own; in the charts, the actors and the sequence.
+  // The path crosses lanes (with a hollow mark if the actor has no own lane), charts, actors and the sequence.
   const path = page.locator('.story-path[data-whole]');
   expect(await path.locator('circle').count()).toBeGreaterThan(3);
   expect(await path.locator('circle.folded').count()).toBeGreaterThan(0);
@@ -255,7 +255,7 @@ test.each([
   const root = page.locator('html');
   const wide = (): Promise<number> => root.evaluate((html) => (html as unknown as BoxElement).scrollWidth);
   await shown(wide).toBe(viewport.width);
-  // The record at which the page opens is visible at once; no control of the chart covers it.
+  // The record at which the page opens is visible, and no control covers the chart.
   await besideEachOther(page, ['.chart-viewport', '.chart-zoom']);
   expect((await rowsSeen(page)).filter(({ isWhole }) => !isWhole)).toEqual([]);
   if (viewport.height > 700) {
@@ -265,7 +265,7 @@ test.each([
       return own !== null && own.y > 0 && own.y + own.height <= Math.min(below!.y, viewport.height);
     }).toBe(true);
   }
-  // At a hot restart the states of the status port are a long note.
+  // During a hot restart the note about the states of the status port is long.
   const handover = crash.records.find(
     (record) => record.kind === 'event' && record.event.type === 'handover.began',
   )!.seq;
@@ -294,13 +294,13 @@ test.each([1_440, 860, 390])('at %i px the list of search results is inside the 
   await open.close();
 });
 
-/** Visible rows of the sequence: how far the name in each extends beyond the left and the right edge. */
+/** For each visible row of the sequence: how far its name extends beyond the left and the right edge. */
 async function rowsSeen(page: Page): Promise<{ text: string | null; from: number; to: number; isWhole: boolean }[]> {
   const scroller = (await page.locator('.sequence-scroll').boundingBox())!;
   const found = await page.locator('.sequence-row').evaluateAll((rows) =>
     (rows as unknown as BoxElement[]).map((row) => {
       const words = [...row.querySelectorAll('.sequence-label, .sequence-note, .sequence-born')];
-      // The box of a new actor shows the label where the arrow does not.
+      // If the arrow has no label, the box of the new actor has it.
       const word = words.at(-1);
       const { left = 0, right = 0 } = word?.getBoundingClientRect() ?? {};
       const { top, bottom } = row.getBoundingClientRect();
@@ -330,17 +330,17 @@ async function besideEachOther(page: Page, selectors: readonly string[]): Promis
 
 /** Whether a lane is completely visible between the axis and the lower edge of the lanes. */
 async function isSeen(lane: Locator): Promise<boolean> {
-  const [own, around] = await Promise.all([lane.boundingBox(), lane.page().locator('.lanes').boundingBox()]);
-  if (own === null || around === null) return false;
-  return own.y >= around.y + axisHeight - 1 && own.y + own.height <= around.y + around.height + 1;
+  const [laneBox, lanesBox] = await Promise.all([lane.boundingBox(), lane.page().locator('.lanes').boundingBox()]);
+  if (laneBox === null || lanesBox === null) return false;
+  return laneBox.y >= lanesBox.y + axisHeight - 1 && laneBox.y + laneBox.height <= lanesBox.y + lanesBox.height + 1;
 }
 
-/** A busy machine draws later. */
+/** Retries, because a busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }
 
-/** The part of an HTML element that is read in the browser. */
+/** The DOM properties of an element that are read in the browser. */
 interface BoxElement {
   readonly className: string;
   readonly textContent: string | null;

@@ -1,4 +1,4 @@
-/** Lifelines, labels and results of the page with a wide trace of other machines, on a wide and a narrow screen. */
+/** Lifelines, labels and results of the page for a trace with many machines of another program, on wide and narrow screens. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMachine } from 'xstate';
@@ -25,7 +25,7 @@ const machine = statechartOf(
 const reason = `the file ${'of a very long path/'.repeat(12)} is not there`;
 const failed: TraceBody = { kind: 'stop', actor: 'alpha', status: 'error', error: reason, cause: names.length + 1 };
 
-/** Each machine is created and enters a state; then the first one sends to each other one, and fails. */
+/** Each machine is created and enters a state; then the first one sends an event to each other one, and fails. */
 const bodies: readonly TraceBody[] = [
   ...names.map((actor): TraceBody => ({ kind: 'spawn', actor, machine: 'light' })),
   { kind: 'event', from: 'outside', to: 'alpha', event: { type: 'begin' } },
@@ -74,7 +74,7 @@ interface InPage {
   getComputedStyle(part: Part, pseudo: string): { readonly content: string; readonly width: string };
 }
 
-/** Labels of states: whether the lifeline of their actor is under them, and the name that is written before them. */
+/** Labels of states: whether they are over the lifeline of their actor, and the actor name before them. */
 function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; name: string }[]> {
   return page.evaluate(() => {
     const { document, getComputedStyle } = globalThis as unknown as InPage;
@@ -97,7 +97,7 @@ function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; nam
 }
 
 test.each([1_440, 390])(
-  'at %i px a state whose lifeline is out of sight shows the name of its actor, and no other does',
+  'at %i px only a state whose lifeline is not visible shows the name of its actor',
   async (width) => {
     const opening = await open(width);
     const { page } = opening;
@@ -129,7 +129,7 @@ test('with a range, only lifelines that have a message in it are columns', async
 });
 
 test.each([1_440, 390])(
-  'at %i px the list of results shows whole sentences, and a root cause keeps its result',
+  'at %i px the list of results shows complete sentences, and a root cause keeps its result',
   async (width) => {
     const opening = await open(width);
     const { page } = opening;
@@ -154,7 +154,7 @@ test.each([1_440, 390])(
   },
 );
 
-test('hours of a long trace are not cut off beside its rows', async () => {
+test('times with hours are not cut off beside the rows of a long trace', async () => {
   const opening = await open(1_440, '', 277 * 3_600_000);
   await opened(opening.page);
   const cut = await opening.page

@@ -36,7 +36,7 @@ let exporter: Program;
 beforeAll(async () => {
   slow = temporaryFolder();
   const binary = join(slow.path, 'slow-envoy');
-  // A page draws the current state, a frame at a time: on a busy machine a momentary state would be in no frame.
+  // A page draws the current state once per frame. On a busy machine, a state that lasts shorter would be in no frame.
   const waits = 'case "$*" in *version*) ;; *) sleep 2;; esac';
   writeFileSync(binary, `#!/bin/sh\n${waits}\nexec ${envoyBinary()} "$@"\n`, { mode: 0o755 });
   const agentArgs = ['--binaryPath', binary];
@@ -45,7 +45,7 @@ beforeAll(async () => {
     launchBrowser(),
   ]);
   gateway = mesh.gateway!;
-  // Finally the program exits, and the page requests it without success.
+  // Finally the program exits, and the page's request fails.
   open = await openPage(browser, [liveSource({ host: '127.0.0.1', port: gateway.statusPort }, { name: 'gateway' })], {
     viewport: { width: 1_600, height: 1_100 },
     expected: /status 502|502 \(Bad Gateway\)/,
@@ -68,7 +68,7 @@ afterAll(async () => {
   slow?.[Symbol.dispose]();
 });
 
-test('a restart is visible live: epoch 1 appears and becomes live, epoch 0 drains and exits', async () => {
+test('the page shows a restart live: epoch 1 appears and becomes live, epoch 0 drains and exits', async () => {
   await eventually('epoch 0 serves', async () => (await actorsShown(page))['epoch-0'] === 'running.live');
   expect((await actorsShown(page))['epoch-1']).toBeUndefined();
   const before = await recordsShown(page);
@@ -95,7 +95,7 @@ test('the restart is exported to an OpenTelemetry receiver while the program run
   ]);
 });
 
-test('stepping back, the page shows the recorded state at each moment', async () => {
+test('stepping back, the page shows the recorded state at each record', async () => {
   const last = (await seqShown(page))!;
   for (const actor of ['supervisor', 'epoch-1']) {
     await page.keyboard.press('End');
@@ -110,7 +110,7 @@ test('stepping back, the page shows the recorded state at each moment', async ()
   await expectTruth('epoch-1');
 });
 
-test('in the middle of the restart each view has content; a screenshot is taken', async () => {
+test('in the middle of a restart each view of the page has content (takes a screenshot)', async () => {
   const draining = recordsOf(gateway).find(
     (record) => record.kind === 'transition' && record.actor === 'epoch-0' && record.to.includes('draining'),
   )!;
@@ -144,7 +144,7 @@ test('chartpilot visualize attaches by the port alone, and exits on Ctrl-C', asy
   expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
 });
 
-test('chartpilot visualize with a wrong token reports what to do', async () => {
+test('chartpilot visualize with a wrong token reports how to get the right one', async () => {
   const command = Program.start('chartpilot', {
     args: ['visualize', '--attach', `localhost:${gateway.statusPort}`],
     env: { ...process.env, CHARTPILOT_TOKEN: 'wrong' },
@@ -162,12 +162,12 @@ test('the page reports the exit of the program and keeps the trace', async () =>
   const records = recordsOf(gateway);
   expect(await recordsShown(page)).toBe(records.length);
   expect(await seqShown(page)).toBe(records.at(-1)!.seq);
-  // The exporter exits with it.
+  // The exporter exits when the program does.
   expect((await exporter.exited).code).toBe(0);
   expect(exporter.lines).toEqual([`otlp: 2 traces, 10 spans → ${receiver.address}/v1/traces`]);
 });
 
-/** The list of actors, and the chart of the selected one, match the trace file at the displayed record. */
+/** The list of actors and the selected chart match the trace file at the displayed record. */
 async function expectTruth(chosen: string): Promise<void> {
   await nextFrame(page);
   const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));

@@ -1,4 +1,4 @@
-/** The lane of a proxy whose routes wait for new clusters, recorded with a real Envoy at some distance from the control plane. */
+/** The lane of a proxy whose routes wait for new clusters, recorded with a real Envoy and a latency to the control plane. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -46,7 +46,7 @@ async function recordedChange(): Promise<string> {
   return trace;
 }
 
-test('a proxy has a lane with the steps of a change: clusters, endpoints, routes, removal, and what the change waits for', async () => {
+test('a proxy has a lane with the steps of make before break: clusters, endpoints, routes, removal, and the reason of each wait', async () => {
   const { page, close } = await openPage(browser, [fileSource(await recordedChange())], {
     viewport: { width: 1_440, height: 900 },
   });
@@ -54,7 +54,7 @@ test('a proxy has a lane with the steps of a change: clusters, endpoints, routes
   const lane = page.locator('.lane[data-lane^="ads-connection-"]');
   await eventually('the lane is drawn', async () => (await lane.locator('.bar').count()) > 0);
   expect(await lane.getAttribute('aria-label')).toMatch(/^router~.*gateway-delta-200\.shop.*: make before break/);
-  // The name is cut off: it begins with what distinguishes proxies, and its tooltip has all of it.
+  // A shortened name begins with the part that distinguishes proxies; the tooltip has the full name.
   const named = page.locator('.lane-names li', { hasText: 'make before break' });
   expect(await named.locator('span').getAttribute('title')).toMatch(/^router~.*: make before break$/);
   const bars = await lane

@@ -1,7 +1,4 @@
-/**
- * Nearly every name of a trace occurs once: the page draws a bounded part of them, shows how many it omits, and shows each of
- * them in a search.
- */
+/** Nearly every name of a trace occurs once: the page draws a bounded number of them, shows how many it omits, and finds each of them. */
 import { Readable } from 'node:stream';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -13,11 +10,11 @@ import { atRest, countWork, heldBytes, mainThreadMs, opened, slownessOf } from '
 import { sized } from '../harness/size-of-run.ts';
 
 const actors = 20_000;
-/** Elements of the page, whatever is in the trace. */
+/** Limit of the page's elements for any trace. */
 const maxElements = 8_000;
-/** Processor time of the page's main thread: for an empty page, and for each record. */
+/** Processor time of the page's main thread in milliseconds: for an empty page, and for each record. */
 const maxMs = { page: 2_000, record: 0.025 };
-/** Bytes of the page's JavaScript for each record, the columns and texts of the records included. */
+/** Memory of the page's JavaScript in bytes: for an empty page, and for each record with its columns and texts. */
 const maxBytes = { page: 30e6, record: 1_200 };
 
 let browser: Browser;
@@ -64,16 +61,13 @@ async function openMany(names: Omit<ManyNames, 'actors'>, hash = ''): Promise<Op
 
 test.each<[string, ManyNames]>([
   ['actors of one machine', { actors }],
-  [
-    'actors, each with a machine, a state, an event, an effect and a timer of its own',
-    { actors, machines: true, words: true },
-  ],
-  ['actors, each started by the one before it', { actors, chain: true }],
+  ['actors that each have their own machine, state, event, effect and timer', { actors, machines: true, words: true }],
+  ['actors that each start the next one', { actors, chain: true }],
   ['effects of one actor', { actors, effects: true }],
   ['states, events, effects and timers of one actor', { actors, machines: true, one: true }],
   ...sized<[string, ManyNames][]>({ short: [], full: [['actors: a million', { actors: 1_000_000 }]] }),
 ])(
-  'many %s: the page opens in bounded time, memory and elements',
+  'the page opens a trace with many %s in bounded time, memory and elements',
   async (_, many) => {
     const open = await openPage(browser, [longSource(many)], { prepare: countWork });
     const { page } = open;
@@ -99,7 +93,7 @@ test.each<[string, ManyNames]>([
   600_000,
 );
 
-test('the list shows how many actors it omits, and the filter finds each of them', async () => {
+test('the list of actors shows how many it omits, and its filter finds each of them', async () => {
   const open = await openMany({ machines: true });
   const { page } = open;
   const list = page.locator('.actors');
@@ -109,9 +103,9 @@ test('the list shows how many actors it omits, and the filter finds each of them
   await list.getByRole('searchbox').fill(last.toUpperCase());
   await list.locator(`[data-actor="${last}"]`).click();
   expect(await page.locator('.chart-head').innerText()).toContain(last);
-  // Its name belongs to a column of its own.
+  // Its name belongs to a separate column.
   await page.locator('.sequence-name.chosen', { hasText: last }).waitFor();
-  // It stays in the list when that is whole again.
+  // It stays in the list when the filter is cleared.
   await list.getByRole('searchbox').fill('');
   expect(await list.locator(`[data-actor="${last}"][aria-pressed="true"]`).count()).toBe(1);
   expect(await page.locator('.chart-strip').innerText()).toMatch(/… and 19,851 more: select one in the list of actors/);
@@ -119,7 +113,7 @@ test('the list shows how many actors it omits, and the filter finds each of them
   await open.close();
 });
 
-test('a link to an actor shows it even if the list omits it', async () => {
+test('a link to an actor shows the actor even if the list omits it', async () => {
   const actor = nameOf(12_345);
   const open = await openMany({ chain: true }, `#actor=${actor}`);
   const { page } = open;
@@ -128,7 +122,7 @@ test('a link to an actor shows it even if the list omits it', async () => {
   await open.close();
 });
 
-test('in a large group the selected actor is listed, at any position', async () => {
+test('a large group lists the selected actor, at any position', async () => {
   const actor = nameOf(12_345);
   const open = await openMany({}, `#actor=${actor}`);
   const { page } = open;
@@ -139,7 +133,7 @@ test('in a large group the selected actor is listed, at any position', async () 
   await open.close();
 });
 
-test('a payload with very many fields, on one level or on several, is shown in part', async () => {
+test('a payload with very many fields, on one level or nested, is shown in part', async () => {
   const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`field ${i}`, i]));
   let nested: unknown = 'innermost';
   for (let level = 0; level < 4; level++)
@@ -158,7 +152,7 @@ test('a payload with very many fields, on one level or on several, is shown in p
   expect(await elements(page)).toBeLessThan(maxElements);
   const payload = page.locator('.record-column .json').first();
   expect(await payload.innerText()).toMatch(/… and 19,802 more: copy to see all/);
-  // Parts that are expanded by hand are bounded as well.
+  // Fields that the user expands are bounded as well.
   await payload.locator('summary', { hasText: 'wide' }).click();
   await payload.getByText('… and 19,800 more').waitFor();
   expect(await elements(page)).toBeLessThan(maxElements);

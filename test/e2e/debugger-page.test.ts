@@ -1,4 +1,4 @@
-/** Usability problems that users reported: a case each, in a real browser. */
+/** Usability problems that users reported, in a real browser. */
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Browser } from 'playwright-core';
@@ -30,7 +30,7 @@ const roots: TraceBody[] = ['agent', 'supervisor', 'status', 'cert-watcher', 'st
   actor,
 }));
 
-describe('each kind of deviation is shown with the expected step, if there is one', () => {
+describe('the page shows each kind of deviation with the expected step, if there is one', () => {
   test.each([
     { kind: 'undeclared', event: eventBody('status', 'cert-watcher', 'status.surprises'), says: /undeclared/ },
     {
@@ -38,7 +38,7 @@ describe('each kind of deviation is shown with the expected step, if there is on
       event: eventBody('start-limiter', 'supervisor', 'start.granted'),
       says: /^unexpected|out of order/,
     },
-  ])('$kind', async ({ event, says }) => {
+  ])('for the kind "$kind"', async ({ event, says }) => {
     const open = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
     await opened(open.page);
     await shown(() => seqShown(open.page)).toBe(roots.length + 1);
@@ -53,7 +53,7 @@ describe('each kind of deviation is shown with the expected step, if there is on
   });
 });
 
-test('eleven attempts are shown as one, nine more that can be expanded, and the first', async () => {
+test('the causes of eleven failed attempts show the last, the first, and a summary of nine that expands', async () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
     const before = i === 0 ? 2 : i * 4 + 2;
     return [
@@ -82,7 +82,7 @@ test('eleven attempts are shown as one, nine more that can be expanded, and the 
   await open.close();
 });
 
-test('at the end of a program the chart of the actor that stopped last is shown, not an empty pane', async () => {
+test('at the end of a trace the page shows the chart of the actor that stopped last', async () => {
   const chart = statechartOf(epochMachine);
   const open = await openPage(browser, [
     writtenTrace(
@@ -100,7 +100,7 @@ test('at the end of a program the chart of the actor that stopped last is shown,
   await open.close();
 });
 
-test('a gap has the wording of `check`, with a link to it', async () => {
+test('the page reports a gap in the words of chartpilot check, with a link to it', async () => {
   const open = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a' },
@@ -116,7 +116,7 @@ test('a gap has the wording of `check`, with a link to it', async () => {
   await open.close();
 });
 
-test('the title names the trace, the address works without its trailing slash, and Alt with an arrow is left to the browser', async () => {
+test('the page title names the trace, the address works without its trailing slash, and Alt with an arrow is left to the browser', async () => {
   const open = await openPage(browser, [
     writtenTrace([...roots, eventBody('status', 'cert-watcher', 'status.surprises')], { program: 'pilot-agent' }),
   ]);
@@ -133,7 +133,7 @@ test('the title names the trace, the address works without its trailing slash, a
   await open.close();
 });
 
-test('a search shows why each record matches, and releases the keys', async () => {
+test('a search shows why each record matches, and gives the keys back when it closes', async () => {
   const open = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a', input: { settings: { path: '/etc/certs/needle.crt' } } },
@@ -142,7 +142,7 @@ test('a search shows why each record matches, and releases the keys', async () =
   ]);
   const { page } = open;
   await opened(page);
-  // Tab moves into its help, and Escape closes it, as it does for the list of results.
+  // Tab moves into the help of the search, and Escape closes it, as it does for the list of results.
   await page.keyboard.press('/');
   await shown(() => page.locator('.found').count()).toBe(1);
   for (let i = 0; i < 7; i++) await page.keyboard.press('Tab');
@@ -165,7 +165,7 @@ test('a search shows why each record matches, and releases the keys', async () =
   await open.close();
 });
 
-test('marks and bars have a legend, also in the help; a distant time stays beside its row', async () => {
+test('marks and bars have a legend, also in the help, and the time of a gap stays beside its row', async () => {
   const open = await openPage(browser, [
     writtenTrace(
       [
@@ -192,7 +192,7 @@ test('marks and bars have a legend, also in the help; a distant time stays besid
   await open.close();
 });
 
-test('a live program that has been silent for long shows for how long, and its timeline extends to now', async () => {
+test('a live program without recent events shows since when, and its timeline extends to the present', async () => {
   const startedAt = new Date(Date.now() - 42 * 60_000).toISOString();
   const { read, ...written } = writtenTrace(
     [{ kind: 'spawn', actor: 'a', machine: 'm' }, { ...eventBody('outside', 'a', 'go.now') }],
@@ -201,7 +201,7 @@ test('a live program that has been silent for long shows for how long, and its t
   const live: PageSource = {
     ...written,
     kind: 'live',
-    // A live program: its stream does not end.
+    // The stream of a live program does not end.
     read: async () => Readable.from(endless(await text(await read({ follow: true })))),
   };
   const open = await openPage(browser, [live]);
@@ -210,7 +210,7 @@ test('a live program that has been silent for long shows for how long, and its t
   await open.close();
 });
 
-test('one sentence on top summarizes the current place and links to its root cause and to its time', async () => {
+test('a sentence at the top summarizes the displayed record and links to its root cause and its time', async () => {
   const life = recordedLife([
     { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
     { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },
@@ -240,7 +240,7 @@ async function* endless(said: string): AsyncGenerator<string> {
   await new Promise(() => {});
 }
 
-/** A busy machine draws later. */
+/** Retries, because a busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

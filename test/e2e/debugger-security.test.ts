@@ -1,4 +1,6 @@
-/** The page and a program's stream are for one user on this host: no other host, no other web site of the same browser. */
+/**
+ * The page and a program's stream are accessible only to one user of this host: not to other hosts, and not to other web sites in the same browser.
+ */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -29,7 +31,7 @@ let port: number;
 beforeAll(async () => {
   mesh = await Mesh.create();
   [port] = (await freePorts(1)) as [number];
-  // Open to all, as in a pod: probes and metrics are for others. The trace is not.
+  // Open to all hosts, as in a pod for probes and metrics. The trace is not.
   await mesh.startDiscovery(['--monitoringAddr', `0.0.0.0:${port}`]);
   server = await startPageServer({ sources: [liveSource({ host: '127.0.0.1', port })] });
   browser = await launchBrowser();
@@ -48,12 +50,12 @@ describe('from another host', () => {
     }
   });
 
-  test("the program's stream is refused, even with the right token", async () => {
+  test("the program's stream is refused even with the right token", async () => {
     const reachable = otherAddresses().filter((address) => !address.includes(':'));
     expect(reachable.length).toBeGreaterThan(0);
     for (const address of reachable) {
       expect((await ask(`http://${address}:${port}/metrics`)).status, address).toBe(200);
-      // With the name of this host too: only the connection itself cannot be forged.
+      // Also with the host name of this host, because only the source address cannot be forged.
       for (const headers of [authorized(), { ...authorized(), host: `127.0.0.1:${port}` }]) {
         const { status, body } = await ask(`http://${address}:${port}/debug/trace`, { headers });
         expect([status, body.includes('"kind"')], address).toEqual([403, false]);
@@ -61,7 +63,7 @@ describe('from another host', () => {
     }
   });
 
-  test('a name that resolves to this host (DNS rebinding) is refused, even with the right path and token', async () => {
+  test('a name that resolves to this host (DNS rebinding) is refused even with the right path and token', async () => {
     const host = `evil.example:${port}`;
     const page = await ask(`${server.address}sources.json`, { headers: { host } });
     const root = await ask(`${new URL(server.address).origin}/`, { headers: { host } });
@@ -89,7 +91,7 @@ describe('another web site in the same browser', () => {
     });
   });
 
-  test('opens a window that is empty', async () => {
+  test('opens an empty window', async () => {
     await visiting(async (page) => {
       const [opened] = await Promise.all([
         page.waitForEvent('popup'),
@@ -100,7 +102,7 @@ describe('another web site in the same browser', () => {
     });
   });
 
-  test('gains access to a server that does not defend itself: the attacks are real ones', async () => {
+  test('reads a server without protection, so the attacks of this test work', async () => {
     const careless = createServer((request, response) => {
       const isScript = request.url?.endsWith('.js') === true;
       const isListenedTo = request.headers.accept === 'text/event-stream';
@@ -145,7 +147,7 @@ describe('another web site in the same browser', () => {
   });
 });
 
-describe('a link from a colleague', () => {
+describe('a shared link to the page', () => {
   let server: PageServer;
   beforeAll(async () => {
     server = await startPageServer({
@@ -154,8 +156,8 @@ describe('a link from a colleague', () => {
   });
   afterAll(() => server.close());
 
-  // Another port of this name, and another name: to a browser the first is the same site, the second is not.
-  test.each(['127.0.0.1', 'localhost'])('is followed on a page of %s, and opens at its place', async (host) => {
+  // To a browser, another port of this name is the same site, and another name is not.
+  test.each(['127.0.0.1', 'localhost'])('opens at its record when followed from a page of %s', async (host) => {
     const context = await browser.newContext();
     const own = await context.newPage();
     await own.goto(`${server.address}#source=0&record=60&actor=supervisor`);
@@ -179,13 +181,13 @@ describe('a link from a colleague', () => {
     await context.close();
   });
 
-  test('shows no trace to a browser without access, and explains what to do', async () => {
+  test('shows no trace to a browser without access, and explains how to get access', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
     await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
-    // Nor one that another server of this port admitted earlier.
+    // Also not with a key that another server of this port issued earlier.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
     await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
@@ -209,7 +211,7 @@ describe('a link from a colleague', () => {
           await opened.locator('[data-actor="supervisor"][data-state-name]').waitFor();
           expect(seen).toEqual([]);
           expect(await opened.evaluate('window.opener')).toBeNull();
-          // With all that this browser knows of the page.
+          // With every address that this browser knows of the page.
           expect(await page.evaluate(attack, [root, `${root}page.js`, `${root}sources.json`, server.address])).toEqual(
             [],
           );
@@ -235,7 +237,7 @@ interface HostileSite {
 const attack = (targets: readonly string[]): Promise<string[]> =>
   (globalThis as unknown as HostileSite).attack(targets);
 
-/** On another port of this host: no web site can be closer. */
+/** On another port of this host: no other web site can be closer. */
 async function visiting(
   act: (page: Page) => Promise<void>,
   { context: given, host = '127.0.0.1' }: { context?: BrowserContext; host?: string } = {},
@@ -265,7 +267,7 @@ async function framed(page: Page, target: string): Promise<string> {
   return page.frames().at(-1)!.content();
 }
 
-/** The response to a form. */
+/** Status of the response to a form. */
 async function submitted(page: Page, target: string): Promise<number> {
   const [answer] = await Promise.all([
     page.waitForResponse((response) => response.request().method() === 'POST'),
@@ -323,7 +325,7 @@ async function listening(server: Server): Promise<{ server: Server; address: str
   return { server, address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
 }
 
-/** A busy machine draws later. */
+/** Retries, because a busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -1,4 +1,4 @@
-/** The main views on three screens, light and dark: captured, checked, and kept in docs/pictures (UPDATE_PICTURES=1). */
+/** The main views on three screens, light and dark, compared with docs/pictures (UPDATE_PICTURES=1 replaces them). */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
@@ -24,7 +24,7 @@ const life = recordedLife([
   ...Array.from({ length: 5 }, () => ({ gap: { ms: 12 * hour }, happens: { what: 'certificate' } as const })),
   { gap: { ms: 40_000 }, happens: { what: 'ready?' } },
 ]);
-// Each run at the same time of the same day.
+// Each run has the same time and date.
 const source = traceOf({ ...life, header: { ...life.header, pid: 4_242, startedAt: '2026-11-20T20:00:00.000Z' } });
 
 const screens = [
@@ -40,23 +40,26 @@ const views: readonly (readonly [string, (page: Page) => Promise<void>])[] = [
   ['story', press('Causal chain')],
 ];
 
-// All of them in the long form (CHARTPILOT_TESTS=full): the layout tests find labels that are cut off in each run.
-describe.each(sized({ short: screens.slice(0, 1), full: screens }))('$width × $height', ({ width, height }) => {
-  test.each(['light', 'dark'] as const)('%s', async (colorScheme) => {
-    const open = await openPage(browser, [source], {
-      viewport: { width, height },
-      colorScheme,
-      hash: '#actor=supervisor',
+// All screens in the long form (CHARTPILOT_TESTS=full); the layout tests always check for cut-off labels.
+describe.each(sized({ short: screens.slice(0, 1), full: screens }))(
+  'the page at $width × $height',
+  ({ width, height }) => {
+    test.each(['light', 'dark'] as const)('shows its main views with the %s theme', async (colorScheme) => {
+      const open = await openPage(browser, [source], {
+        viewport: { width, height },
+        colorScheme,
+        hash: '#actor=supervisor',
+      });
+      const { page } = open;
+      await opened(page);
+      for (const [view, show] of views) {
+        // The small screen shows one pane at a time, and the dark theme only changes colors.
+        if (view !== 'page' && (colorScheme === 'dark' || width < 1_000)) continue;
+        await show(page);
+        await takeView(`view-${view}-${width}-${colorScheme}`, page);
+        await page.keyboard.press('Escape');
+      }
+      await open.close();
     });
-    const { page } = open;
-    await opened(page);
-    for (const [view, show] of views) {
-      // The small screen shows one part at a time anyway, and dark is the same in other colours.
-      if (view !== 'page' && (colorScheme === 'dark' || width < 1_000)) continue;
-      await show(page);
-      await takeView(`view-${view}-${width}-${colorScheme}`, page);
-      await page.keyboard.press('Escape');
-    }
-    await open.close();
-  });
-});
+  },
+);

@@ -27,7 +27,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** @param planted what runs in the program before it starts */
+/** @param planted code that runs in the program before it starts */
 function start(planted: string): void {
   const file = join(root, 'planted.mjs');
   writeFileSync(file, planted);
@@ -59,7 +59,7 @@ async function ask(port: number, target: string): Promise<string> {
   return answer.split('\r\n', 1)[0]!;
 }
 
-test('requests for targets that are no addresses get a response, on both ports', async () => {
+test('pilot-discovery responds to requests with invalid targets on both HTTP ports', async () => {
   start('');
   await eventually('it is ready', isReady, { hopeless: () => discovery.hopeless() });
   for (const port of [http, monitoring]) {
@@ -69,7 +69,7 @@ test('requests for targets that are no addresses get a response, on both ports',
   expect(await isReady()).toBe(true);
 });
 
-test('uncaught errors are logged with their stack and counted, and do not stop the process', async () => {
+test('pilot-discovery logs and counts uncaught errors with their stack and continues', async () => {
   start(`process.on('SIGUSR2', () => {
     setImmediate(() => { throw new Error('a planted exception'); });
     void Promise.reject(new Error('a planted rejection'));
@@ -85,8 +85,8 @@ test('uncaught errors are logged with their stack and counted, and do not stop t
   expect(linesOf(discovery.lines, 'fault.uncaught', { error: /a planted rejection.*planted\.mjs/ })).toHaveLength(1);
 });
 
-test('an uncaught error during a start ends it with its message', async () => {
-  // No port opens, so the start is never over.
+test('pilot-discovery exits with its message on an uncaught error during the start', async () => {
+  // No port opens, so the start never completes.
   start(`import { Server } from 'node:net';
   Server.prototype.listen = function () { return this; };
   const timer = setInterval(() => {

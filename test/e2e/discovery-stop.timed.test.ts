@@ -1,4 +1,6 @@
-/** A control plane with 200 proxies stops: it ends all streams at once and cleanly, and removes nothing from any proxy (spec/discovery.md §2.3). */
+/**
+ * Stops a control plane with 200 proxies: it ends all streams immediately and cleanly, and removes nothing from any proxy (spec/discovery.md §2.3).
+ */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +16,7 @@ import { Program } from '../harness/program.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 
 const proxies = 200;
-/** Long enough that on a busy machine streams that end at once do not look like streams that wait. */
+/** So long that on a busy machine a stream that ends immediately differs from one that waits for the deadline. */
 const shutdownMs = 40_000;
 
 let root: string;
@@ -64,14 +66,13 @@ spec:
 
 interface Proxy {
   readonly stream: SotwStream | DeltaStream;
-  /** Resources of each response, and those that delta removes. */
+  /** Number of resources in each response, and of those that delta removes. */
   readonly sizes: () => { readonly given: number; readonly taken: number }[];
 }
 
 /**
- * A proxy as Envoy is one: it requests clusters and listeners, and acknowledges. Every other one uses delta.
- *
- * @param acknowledges false: the server waits for its acknowledgements until the deadline
+ * A client that requests clusters and listeners and acknowledges like Envoy. Every second one uses delta.
+ * @param acknowledges if false, the server waits for acknowledgements until the deadline
  */
 function connect(number: number, acknowledges = true): Proxy {
   const client = new AdsTestClient(xdsPort);
@@ -119,9 +120,9 @@ test(`a stopping control plane ends the streams of ${proxies} proxies at once, a
 
   expect([code, signal]).toEqual([0, null]);
   expect(endedAfterMs).toBeLessThan(shutdownMs / 2);
-  // No proxy is sent anything during the shutdown: it keeps its configuration.
+  // No proxy receives a response during the shutdown, so it keeps its configuration.
   expect(connected.map(({ sizes }) => sizes())).toEqual(before);
-  // Ended by a status of the server, not cut.
+  // The server ended the stream with a status.
   for (const { code: ending, details } of ends) expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
   const times = ends.map(({ afterMs }) => afterMs).sort((a, b) => a - b);
   expect(times.at(-1)!).toBeLessThan(shutdownMs / 3);

@@ -1,7 +1,4 @@
-/**
- * The control plane alone with a real Envoy, started by hand: requests are routed as the mesh's files specify. (With agents between the
- * two: weights.timed.test.ts.)
- */
+/** The control plane with a manually started Envoy routes requests as the mesh's files specify. (With agents: weights.timed.test.ts.) */
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -80,7 +77,7 @@ spec:
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('a real Envoy, %s', (_, delta) => {
+])('a real Envoy with %s xDS', (_, delta) => {
   const root = mkdtempSync(join(tmpdir(), 'chartpilot-e2e-'));
   const directory = join(root, 'config');
   const trace = join(root, 'discovery.trace.ndjson');
@@ -133,15 +130,15 @@ describe.each([
     expect(code, output).toBe(0);
   });
 
-  /** As most editors save. */
+  /** Replaces the file by a rename, as most editors do. */
   function write(name: string, text: string): void {
     writeFileSync(join(directory, `.${name}.saving`), text);
     renameSync(join(directory, `.${name}.saving`), join(directory, name));
   }
 
-  /** @returns the version that responded, or the status if the response is from neither. */
+  /** @returns the version of the backend that responded, or the status of a response from Envoy */
   async function ask(): Promise<string> {
-    // Envoy distinguishes hosts by this header alone, which fetch cannot set.
+    // Envoy routes by this header alone, which fetch cannot set.
     const { request } = await import('node:http');
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     request({ port: ports.gateway, host: '127.0.0.1', headers: { host }, agent: false }, (response) => {
@@ -153,7 +150,7 @@ describe.each([
     return promise;
   }
 
-  /** Responses of each version to this many requests. */
+  /** Number of responses of each version. */
   async function split(requests: number): Promise<Record<string, number>> {
     const answers: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
@@ -163,7 +160,7 @@ describe.each([
     return answers;
   }
 
-  test('an edit of the weights applies within a second', async () => {
+  test('applies changed weights within a second', async () => {
     const inForceMs = await msWithoutQueueing([process.pid, ...programs.map(({ pid }) => pid)], async () => {
       write('routes.yaml', routes({ v1: 0, v2: 100 }));
       await eventually('the new weights hold', async () => (await ask()) === 'v2', { everyMs: 5 });
@@ -180,7 +177,7 @@ describe.each([
     expect(Math.abs(v1 - v2)).toBeLessThan(50);
   });
 
-  test('a broken file is reported, changes nothing, and applies when it is repaired', async () => {
+  test('keeps its configuration while a file is invalid, which is reported, and applies the repaired file', async () => {
     write('routes.yaml', routes({ v1: 100, v2: 0 }));
     await eventually('the weights hold', async () => (await split(10)).v1 === 10);
     write('routes.yaml', routes({ v1: 0, v2: 100 }).replace('weight: 100', 'wieght: 100'));
@@ -195,7 +192,7 @@ describe.each([
     await eventually('the mended file holds', async () => (await split(10)).v2 === 10);
   });
 
-  test('Envoy accepts every response', async () => {
+  test('accepts every response', async () => {
     type Sync = { resources: Record<string, { sent: string; acked: string; lastError: string }> }[];
     const state = await eventually('everything is acknowledged', async () => {
       const response = await fetch(`http://127.0.0.1:${ports.http}/debug/syncz`);
@@ -211,8 +208,8 @@ describe.each([
     expect(await dump.text()).toContain(`outbound|80|v1|${host}`);
   });
 
-  test('Envoy keeps serving without the control plane when that is stopped', async () => {
-    // Its deadline is 3 s; one that waited for its proxies to disconnect would wait forever.
+  test('keeps serving after the control plane has stopped', async () => {
+    // The deadline is 3 s; a control plane that waited for its proxies to disconnect would never stop.
     const stopping = async (): Promise<void> => expect(await discovery.stop()).toEqual({ code: 0, signal: null });
     expect(await msWithoutQueueing([process.pid, discovery.pid], stopping)).toBeLessThan(5_000);
     expect(await split(20)).toEqual({ v2: 20 });

@@ -1,4 +1,4 @@
-/** What an agent provides to a workload: the names of the mesh from the control plane's table, its probes and its metrics. */
+/** Services of an agent for its workload: DNS names from the control plane's name table, probes and metrics. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -62,7 +62,7 @@ const status = async (path: string): Promise<number> =>
 const addressesOf = (response: DecodedPacket): unknown[] =>
   (response.answers ?? []).map((answer) => ('data' in answer ? answer.data : undefined));
 
-test('§9: once the agent is ready, DNS queries resolve from the control plane’s table, to the allocated address', async () => {
+test('§9: a ready agent resolves DNS queries from the name table of the control plane, to the allocated address', async () => {
   await mesh!.waitForAgent(agent);
   const found = await ask(sampleHost);
   expect(found).toMatchObject({ flag_aa: true });
@@ -72,7 +72,7 @@ test('§9: once the agent is ready, DNS queries resolve from the control plane�
   expect((await ask('nobody.invalid')).flag_aa).toBe(false);
 });
 
-test('§9: a changed ServiceEntry changes the DNS responses, completely', async () => {
+test('§9: the DNS responses contain only the new hosts after a ServiceEntry changes', async () => {
   const addresses = (list: string): number =>
     mesh!.directory.edit('service.yaml', (text) =>
       text.replace(/\n {2}hosts: \[.*\](\n {2}addresses: .*)?/, (found) => {
@@ -89,17 +89,17 @@ test('§9: a changed ServiceEntry changes the DNS responses, completely', async 
   await eventually('the answer is an allocated one again', async () => String(await answered()).startsWith('240.240.'));
 });
 
-test('§6.6: a probe that was rewritten to the agent is forwarded to the application', async () => {
+test('§6.6: the agent forwards a rewritten probe to the application', async () => {
   for (health of [200, 503, 418]) expect(await status(probe)).toBe(health);
   expect(await status('/app-health/web/livez')).toBe(400);
 });
 
-test('§6.4: the metrics of agent, Envoy and application are one response', async () => {
+test('§6.4: the agent merges the metrics of agent, Envoy and application in one response', async () => {
   const text = await (await fetch(`http://127.0.0.1:${agent.statusPort}/stats/prometheus`)).text();
   expect(text).toMatch(/\nistio_agent_scrapes_total 1\n.*\nenvoy_server_live\{.*\} 1\n.*\napplication_up 1\n$/s);
 });
 
-test('§9: while the control plane is away the last table stays, and the agent is ready', async () => {
+test('§9: the agent stays ready and keeps its last name table while the control plane is unavailable', async () => {
   const { program } = mesh!.discovery!;
   process.kill(program.pid, 'SIGKILL');
   await program.exited;

@@ -15,7 +15,10 @@ const host = 'cart.shop.test';
 let mesh: FeatureMesh;
 let env: NodeJS.ProcessEnv;
 
-/** Runs the commands of a block of the page. @returns what they print */
+/**
+ * Runs the commands of a block of the page.
+ * @returns their output
+ */
 async function run(name: string): Promise<string> {
   const commands = new RegExp(`^\`\`\`sh ${name}\n(.*?)^\`\`\``, 'ms').exec(page)?.[1];
   if (commands === undefined) throw new Error(`docs/changes-without-loss.md has no block ${name}`);

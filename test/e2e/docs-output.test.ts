@@ -1,4 +1,4 @@
-/** docs/ quotes the actual outputs of the programs. */
+/** The documentation quotes the actual output of the programs. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function outputOf(command: string, cwd: string): string[] {
   return spawnSync('/bin/sh', ['-c', command], { cwd, env, encoding: 'utf8' }).stdout.trimEnd().split('\n');
 }
 
-test('the page about explaining quotes what explain prints for the example mesh', () => {
+test('docs/explaining-a-request.md quotes what explain prints for the example mesh', () => {
   const { command, lines } = quoted('pilot-discovery explain');
   const printed = outputOf(command, root);
   const omission = lines.indexOf('…');
@@ -30,7 +30,7 @@ test('the page about explaining quotes what explain prints for the example mesh'
   expect(printed.at(-1)).toBe(lines.at(-1));
 });
 
-test('the page about explaining quotes what validate prints for its example', () => {
+test('docs/explaining-a-request.md quotes what validate prints for its example', () => {
   const made = temporaryFolder();
   onTestFinished(() => made[Symbol.dispose]());
   mkdirSync(join(made.path, 'mesh'));

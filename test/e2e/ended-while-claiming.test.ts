@@ -1,4 +1,6 @@
-/** An agent that succeeds a killed one receives two stop signals before it has claimed what that one left: nothing of it stays on the host. */
+/**
+ * An agent that succeeds a killed one receives two stop signals before it has claimed the remaining Envoys: none of their files stays on the host.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,10 +9,10 @@ import { endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { statusOf } from '../harness/container.ts';
 import { eventually } from '../harness/eventually.ts';
 
-/** SIGHUP, whose handler is the last. */
+/** SIGHUP, whose handler is installed last. */
 const lowestBit = 1n;
 
-test('an agent that receives two stop signals while it claims base IDs releases them, and their shared memory', async () => {
+test('an agent that receives two stop signals while it claims base IDs releases them and their shared memory', async () => {
   const agent = await readyAgent([], { env: { LIVE_RESTORE: 'true' } });
   const { container } = agent;
   const run = join(container.cwd, 'run');
@@ -27,7 +29,7 @@ test('an agent that receives two stop signals while it claims base IDs releases 
     { everyMs: 1 },
   );
   process.kill(next, 'SIGTERM');
-  // Two pending signals of one kind are delivered as one.
+  // Two pending signals of one type are delivered as one.
   await sleep(2);
   process.kill(next, 'SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });

@@ -1,4 +1,4 @@
-/** Values that crash Envoy: each is shown to do so, and the control plane rejects it in an EnvoyFilter. */
+/** Each of these values crashes Envoy, so the control plane rejects it in an EnvoyFilter. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -68,24 +68,27 @@ const withRequest: Readonly<Record<string, object>> = {
 const route = { match: { prefix: '/' }, direct_response: { status: 200 } };
 
 describe('for a value that crashes Envoy', () => {
-  it.each(Object.entries(atOnce))('%s: Envoy exits at once, and validation rejects it', async (_, odd) => {
+  it.each(Object.entries(atOnce))('%s: Envoy exits immediately, and validation rejects the value', async (_, odd) => {
     expect(await envoyVerdict({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
       verdict: 'ended',
     });
     expect(refusalsOf(odd)).toHaveLength(1);
   });
 
-  it.each(Object.entries(withRequest))('%s: Envoy exits on a request, and validation rejects it', async (_, odd) => {
-    expect(await endOfServing(odd)).toMatch(/^SIG(?:ABRT|FPE)$/);
-    expect(refusalsOf(odd)).toHaveLength(1);
-  });
+  it.each(Object.entries(withRequest))(
+    '%s: Envoy exits on a request, and validation rejects the value',
+    async (_, odd) => {
+      expect(await endOfServing(odd)).toMatch(/^SIG(?:ABRT|FPE)$/);
+      expect(refusalsOf(odd)).toHaveLength(1);
+    },
+  );
 
-  it('a field that may exist already is not reported as missing in a merge', () => {
+  it('a merge patch is not rejected for a missing field that the merged object may have', () => {
     const { 'an authorizer without a service': odd } = withRequest;
     expect(refusalsOf(odd!, 'MERGE')).toEqual([]);
   });
 
-  it('a template is rejected in a route too, as by Envoy', () => {
+  it('Envoy and validation reject an invalid path template in a route', () => {
     const odd = { ...route, match: { path_match_policy: template('/{a}{b}') } };
     expect(problemsOf({ applyTo: 'HTTP_ROUTE', patch: { operation: 'ADD', value: odd } })).toEqual([
       expect.stringContaining('UriTemplateMatchConfig.path_template must be a template such as'),
@@ -93,7 +96,7 @@ describe('for a value that crashes Envoy', () => {
   });
 });
 
-/** Names once, `**` last, whole segments: each template of the second list has one error. */
+/** Names once, `**` last, complete segments: each template of the second list has one error. */
 const templates = [
   ...['/', '/a', '/a/', '/*', '/**', '/*/', '/**/a', '/*/a/**', '/*.m3u8', '/**.m3u8', '/{a}', '/{a}/{b}/{c}/{d}/{e}'],
   ...['/{a=*}', '/{a=**}', '/{a=b/*}/c', '/{a=b/**}/c', '/{a=**}.c', '/{a=*/**}', '/{a=b=c}', '/{a234567890123456}'],
@@ -106,15 +109,15 @@ const noTemplates = [
   `/${'a'.repeat(256)}`,
 ];
 
-describe('a template of paths', () => {
-  it('that the model accepts is accepted by Envoy', async () => {
+describe('a path template', () => {
+  it('that validation accepts is accepted by Envoy', async () => {
     expect(templates.filter((text) => uriTemplateViolation(text) !== undefined)).toEqual([]);
     const routes = templates.map((text) => ({ ...route, match: { path_match_policy: template(text) } }));
     const configuration = { virtual_hosts: [{ name: 'all', domains: ['*'], routes }] };
     expect(await envoyVerdict({ listeners: [httpListener(configuration)] })).toEqual({ verdict: 'accepted' });
   });
 
-  it.each(noTemplates)('that the model rejects is rejected by Envoy: %j', async (text) => {
+  it.each(noTemplates)('that validation rejects is rejected by Envoy: %j', async (text) => {
     expect(uriTemplateViolation(text)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     const odd = { ...route, match: { path_match_policy: template(text) } };
     expect(await envoyVerdict({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ verdict: 'accepted' });

@@ -1,4 +1,4 @@
-/** Envoy's binary is replaced while the agent runs, by another version and back; an unsuitable or crashing one is not kept. */
+/** Envoy's binary is replaced by another version and back while the agent runs; an unsuitable or crashing one is not used. */
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,20 +41,20 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** As a volume of Kubernetes does it: another link, renamed over the one that is there. */
+/** Replaces the link by a rename, as a Kubernetes volume does. */
 function pointTo(binary: string): void {
   symlinkSync(binary, `${link}.new`);
   renameSync(`${link}.new`, link);
 }
 
-/** The real Envoy, preceded by the given shell commands. The shell's own process executes it. */
+/** The real Envoy, preceded by the given shell commands, in one process. */
 function script(name: string, before: string, command = `exec ${other.path} "$@"`): string {
   const file = join(folder, name);
   writeFileSync(file, `#!/bin/sh\n${before}\n${command}\n`, { mode: 0o700 });
   return file;
 }
 
-/** Each request has its own connection: one that is kept open would still reach the parent. */
+/** Each request opens a connection, because an open one would still reach the parent. */
 async function servedVersion(): Promise<string> {
   const { body } = await createAdminClient('127.0.0.1', mesh.gateway!.adminPort).get('/server_info');
   return (JSON.parse(body) as { version: string }).version.split('/')[1]!;
@@ -93,7 +93,7 @@ function startLoad(maxDurationMs: number) {
   });
 }
 
-test(`${replacements} replacements by another version, in turns, cost no request`, async () => {
+test(`${replacements} replacements of Envoy's binary by another version fail no request`, async () => {
   const load = await startLoad(600_000);
   const ours = await servedVersion();
   for (let round = 1; round <= replacements; round++) {
@@ -107,11 +107,11 @@ test(`${replacements} replacements by another version, in turns, cost no request
   console.log(`${replacements} replacements, ${ours} and ${other.version} in turns\n${formatReport(report)}`);
   expect(report.failed, formatReport(report)).toBe(0);
   for (const kind of ['ka', 'slow', 'new', 'h2'] as const) expect(report.kinds[kind]!.total).toBeGreaterThan(5);
-  // Each was adopted once, and none was rejected.
+  // Each binary was used once, and none was rejected.
   expect(said(loggedLine('restart.ended.live', { 'restart.reason': 'Envoy replaced' }))).toBe(replacements);
 }, 900_000);
 
-test('a binary of another hot restart version is rejected before anything changes, and so is one that is no Envoy', async () => {
+test('the agent rejects a binary with another hot restart version, or that is not Envoy, before anything changes', async () => {
   const before = newest();
   const says = 'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
   pointTo(script('incompatible', says));
@@ -134,7 +134,7 @@ test('a binary of another hot restart version is rejected before anything change
   expect(mesh.envoysOf(mesh.gateway!)).toEqual([before]);
   const metrics = await (await fetch(statusUrl('/metrics'))).text();
   expect(metrics).toMatch(/istio_agent_envoy_binaries_total\{outcome="refused"\} 3/);
-  // A restart for another reason uses the checked binary, whatever is at the path.
+  // A restart for another reason uses the validated binary, whatever is at the path.
   mesh.gateway!.program.signal('SIGHUP');
   await eventually('another epoch serves', () => newest().epoch === before.epoch + 1);
   expect(newest().command[0]).toBe(before.command[0]);
@@ -148,7 +148,7 @@ function gapMs({ kinds }: LoadReport): number {
 }
 
 test.each(deaths)(
-  'a new Envoy that is killed %i ms after it was live is succeeded by the previous one',
+  'the agent goes back to the previous binary if a new Envoy is killed %i ms after it was live',
   async (afterMs) => {
     const before = await servedVersion();
     const [binary, version] = before === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
@@ -167,10 +167,10 @@ test.each(deaths)(
     console.log(
       `killed after ${afterMs} ms (${version}): ${report.failed} of ${report.total} failed, ${gapMs(report)} ms`,
     );
-    // Without the agent it would be as long as the load.
+    // Without the agent the outage would last as long as the load.
     expect(gapMs(report)).toBeLessThan(sized({ short: 3_000, full: 500 }));
     await settled();
-    // It is not retried by itself.
+    // The agent does not retry the new binary by itself.
     expect(await servedVersion()).toBe(before);
     pointTo(before === other.version ? other.path : envoyBinary());
     await sleep(2_000);
@@ -178,7 +178,7 @@ test.each(deaths)(
 );
 
 test.runIf(isFull)(
-  'a new Envoy that is never live is abandoned, and the previous one regains its admin interface',
+  'the agent abandons a new Envoy that never becomes live, and the previous one gets its admin interface back',
   async () => {
     const before = await servedVersion();
     const epoch = newest().epoch;

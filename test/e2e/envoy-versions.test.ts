@@ -1,4 +1,4 @@
-/** The oldest supported Envoy; at length the newest, and a build without V8, as well (docs/envoy-versions.md). */
+/** The oldest supported Envoy; in the long form also the newest, and a build without V8 (docs/envoy-versions.md). */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { answering } from './features/wasm-module.ts';
 const isFull = sized({ short: false, full: true });
 const versions = sized({ short: [oldestEnvoyVersion], full: [oldestEnvoyVersion, withoutV8Version] });
 
-test('the supported range is from the oldest to the newest tested version', () => {
+test('the supported range is from the oldest to the newest tested Envoy version', () => {
   expect(envoyVersionIn(oldestEnvoyVersion)?.slice(0, 2)).toEqual(oldestEnvoy);
   expect(envoyVersionIn(envoyVersion)?.slice(0, 2)).toEqual(newestEnvoy);
   for (const version of versions) expect(envoySupport(envoyVersionIn(version))).toBe('supported');
@@ -40,12 +40,12 @@ describe.each(versions)('Envoy %s', (version) => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it.each(caseNames())('accepts all generated configuration: %s', async (name) => {
+  it.each(caseNames())('accepts the generated configuration of the case "%s"', async (name) => {
     const { expected, ...accepted } = await acceptanceOf(name, certificates, binary);
     expect(accepted).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
   });
 
-  it('applies the failure policy of Wasm code, beside a newer Envoy that runs the code', async () => {
+  it('applies the failure policy of Wasm code while a newer Envoy runs the code', async () => {
     writeFileSync(join(folder, 'code.wasm'), answering(418));
     const mesh = await FeatureMesh.start({
       proxies: { old: { binary }, new: { type: 'router', labels: { app: 'new' } } },

@@ -13,7 +13,7 @@ const keptConnections = new Agent({ keepAlive: true });
 beforeAll(async () => {
   mesh = await startMesh({
     sidecar: false,
-    // Far less than the stream takes, and far less than the time limit of this test.
+    // Much shorter than the stream and the time limit of this test.
     terminationDrainMs: 1_000,
     env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true', MINIMUM_DRAIN_DURATION: '1s' },
   });
@@ -24,7 +24,7 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-/** A request on a connection that stays open and idle afterwards. */
+/** Sends a request on a connection that stays open and idle afterwards. */
 function leaveIdleConnection(): Promise<number | undefined> {
   const { host, port, authority } = mesh.httpTarget;
   return new Promise((resolve, reject) => {
@@ -47,6 +47,6 @@ test('a stopping agent waits for the request in flight, not for the idle connect
   expect(await exit).toEqual({ code: 0, signal: null });
   const lingeredMs = performance.now() - begunAt - streamedMs;
   expect(streamedMs).toBeGreaterThan(1_000 * streamSeconds - 500);
-  // It polls each second; the idle connection would stay forever.
+  // The agent polls every second; the idle connection never closes.
   expect(lingeredMs).toBeLessThan(sized({ short: 10_000, full: 3_000 }));
 });

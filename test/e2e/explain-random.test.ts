@@ -1,4 +1,4 @@
-/** explain and a real Envoy agree on random requests over the golden cases: outcome, status and response flag. */
+/** explain and a real Envoy agree on random requests for the golden cases: outcome, status and response flag. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ const { cases, requests, seed } = sized({
   short: { cases: shortCases, requests: 20, seed: 3 },
   full: { cases: caseNames(), requests: 50, seed: 11 },
 });
-/** Of all requests. */
+/** Share of all requests. */
 const maxNotDecidedShare = 0.05;
 
 let results: readonly CaseResult[] = [];
@@ -38,19 +38,19 @@ beforeAll(async () => {
     .map((line) => JSON.parse(line) as CaseResult);
 }, 900_000);
 
-describe('explain and a real Envoy agree on random requests', () => {
-  it.each(cases)('%s', (name) => {
+describe('for random requests explain', () => {
+  it.each(cases)('agrees with a real Envoy in the golden case "%s"', (name) => {
     const result = results.find((one) => one.name === name);
     expect(result?.differences).toEqual([]);
     expect(result?.compared).toBe(requests);
   });
 
-  it('leaves at most 5 % of the requests undecided', () => {
+  it('leaves at most 5 % undecided', () => {
     const notDecided = results.flatMap((result) => Object.values(result.notDecided)).reduce((sum, one) => sum + one, 0);
     expect(notDecided / (cases.length * requests)).toBeLessThanOrEqual(maxNotDecidedShare);
   });
 
-  it('compares each kind of outcome that explain decides', () => {
+  it('decides each kind of outcome at least once', () => {
     const kinds = new Set(results.flatMap(({ outcomes }) => Object.keys(outcomes)));
     const expected = [
       'answered',

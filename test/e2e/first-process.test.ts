@@ -1,4 +1,4 @@
-/** bin/pilot-agent as the first process of a container: it reaps, forwards signals, and exits as the agent does. */
+/** bin/pilot-agent as the first process of a container: it reaps, forwards signals, and exits with the agent's exit code. */
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-test('the launcher reaps orphans, whichever process left them, and not the agent’s own exit', async () => {
+test('the launcher reaps all orphaned processes, and leaves the agent to the agent’s own handler', async () => {
   const { container } = await readyAgent();
   const orphans = 30;
   const script = `for i in $(seq ${orphans}); do (sleep 4; exit $i) >/dev/null 2>&1 & done`;
@@ -25,14 +25,14 @@ test('the launcher reaps orphans, whichever process left them, and not the agent
 describe('SIGTERM', () => {
   const delays = sized({ short: [0, 20, 100, 300, 1_000], full: [0, 5, 20, 50, 100, 200, 300, 400, 600, 1_000] });
 
-  test.each(delays)('%i ms after the start ends it with 0', async (delayMs) => {
+  test.each(delays)('%i ms after the start of the launcher ends it with exit code 0', async (delayMs) => {
     const agent = await startAgent();
     await sleep(delayMs);
     agent.container.signal('SIGTERM');
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test('from every process in the first milliseconds ends it with 0', async () => {
+  test('from every process in the first milliseconds ends the launcher with exit code 0', async () => {
     for (let delayMs = 0; delayMs < 30; delayMs += sized({ short: 5, full: 2 })) {
       const agent = await startAgent();
       await sleep(delayMs);
@@ -41,7 +41,7 @@ describe('SIGTERM', () => {
     }
   });
 
-  test('reaches the agent a second time: it exits at once', async () => {
+  test('that reaches the agent a second time ends it immediately', async () => {
     const agent = await readyAgent(['--terminationDrainDuration', '60s']);
     agent.container.signal('SIGTERM');
     await sleep(500);
@@ -51,7 +51,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('without /proc no Envoy could run: it reports that and exits, whatever signals arrive', async () => {
+test('the launcher reports a missing /proc and exits, whatever signals arrive', async () => {
   const agent = await startAgent([], { prepare: ['mount -t tmpfs none /proc'] });
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   const { lines } = agent.container.program;
@@ -61,8 +61,8 @@ test('without /proc no Envoy could run: it reports that and exits, whatever sign
   ]);
 });
 
-describe('other signals', () => {
-  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s does no harm, however early it arrives', async (signal) => {
+describe('other signals to the launcher', () => {
+  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s has no effect, however early it arrives', async (signal) => {
     const agent = await startAgent();
     for (let sent = 0; sent < 40; sent++) {
       agent.container.signal(signal);
@@ -73,7 +73,7 @@ describe('other signals', () => {
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test('SIGUSR1, which would kill an Envoy in its first moments, kills none', async () => {
+  test('SIGUSR1 does not reach an Envoy that has no handler yet, which it would kill', async () => {
     const agent = await startAgent();
     await eventually(
       'the agent is ready',
@@ -86,7 +86,7 @@ describe('other signals', () => {
     expect(timesSent(join(agent.container.cwd, 'agent.trace'), 'epoch.failed')).toBe(0);
   });
 
-  test('SIGHUP, SIGUSR1 and SIGUSR2 reach the agent, and the first one restarts Envoy', async () => {
+  test('SIGHUP, SIGUSR1 and SIGUSR2 reach the agent, and SIGHUP restarts Envoy', async () => {
     const agent = await readyAgent();
     const sent = ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const;
     for (const [index, signal] of sent.entries()) {
@@ -98,22 +98,25 @@ describe('other signals', () => {
     await eventually('the agent is ready', agent.ready);
   });
 
-  test.each(['SIGINT', 'SIGQUIT'] as const)('%s ends it as SIGTERM does', async (signal) => {
+  test.each(['SIGINT', 'SIGQUIT'] as const)('%s ends the launcher as SIGTERM does', async (signal) => {
     const agent = await readyAgent();
     agent.container.signal(signal);
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test.each(['SIGINT', 'SIGQUIT'] as const)('%s from a terminal reaches both, and counts once', async (signal) => {
-    const agent = await readyAgent(['--terminationDrainDuration', '2s']);
-    const toldAt = performance.now();
-    agent.container.signalFromTerminal(signal);
-    expect(await endOf(agent)).toEqual({ code: 0, signal: null });
-    expect(performance.now() - toldAt).toBeGreaterThan(1_900);
-    expect(agent.signals()).toEqual(['SIGTERM']);
-  });
+  test.each(['SIGINT', 'SIGQUIT'] as const)(
+    '%s from a terminal reaches launcher and agent, and counts once',
+    async (signal) => {
+      const agent = await readyAgent(['--terminationDrainDuration', '2s']);
+      const toldAt = performance.now();
+      agent.container.signalFromTerminal(signal);
+      expect(await endOf(agent)).toEqual({ code: 0, signal: null });
+      expect(performance.now() - toldAt).toBeGreaterThan(1_900);
+      expect(agent.signals()).toEqual(['SIGTERM']);
+    },
+  );
 
-  test('Ctrl-C in the first half second ends it with 0', async () => {
+  test('Ctrl-C in the first half second ends the launcher with exit code 0', async () => {
     const agent = await startAgent();
     await sleep(150);
     agent.container.signalFromTerminal('SIGINT');
@@ -121,15 +124,15 @@ describe('other signals', () => {
   });
 });
 
-describe('its exit code is the agent’s', () => {
-  test('255 after a wrong flag', async () => {
+describe('the exit code of the launcher is that of the agent', () => {
+  test('255 after an invalid flag', async () => {
     const agent = await startAgent(['--drainDuration', 'soon']).catch(() => undefined);
-    // It may exit before it can be observed, or shortly after.
+    // The agent may exit before the test observes it, or shortly after.
     if (agent !== undefined) expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   });
 
-  test('1 when Envoy cannot be kept running', async () => {
-    // It accepts every bootstrap, and exits as soon as it should serve.
+  test('1 if Envoy fails permanently', async () => {
+    // Accepts every bootstrap in validation, and exits when it should serve.
     const program = '#!/bin/sh\\ncase "$*" in *validate*) exit 0 ;; esac\\nexit 1\\n';
     const file = '$FOLDER/rw/envoy';
     const agent = await startAgent(['--restartPolicy', 'exit', '--binaryPath', file], {
@@ -138,7 +141,7 @@ describe('its exit code is the agent’s', () => {
     expect(await endOf(agent)).toEqual({ code: 1, signal: null });
   });
 
-  test('137 when the agent is killed, and no Envoy is left', async () => {
+  test('137 when the agent is killed, and no Envoy remains', async () => {
     const agent = await readyAgent();
     const [node] = agent.container.children();
     expect(envoysIn(agent)).toHaveLength(1);
@@ -147,7 +150,7 @@ describe('its exit code is the agent’s', () => {
     expect(envoysIn(agent)).toEqual([]);
   });
 
-  test('a killed launcher takes the agent and its Envoy with it', async () => {
+  test('the agent and its Envoy exit with a killed launcher', async () => {
     const agent = await readyAgent();
     expect(envoysIn(agent)).toHaveLength(1);
     process.kill(agent.container.pid, 'SIGKILL');

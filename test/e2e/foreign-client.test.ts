@@ -1,6 +1,6 @@
 /**
- * Foreign implementations accept what the authority signs: a gRPC client in Go with the messages of istio.io/api gets a certificate by its
- * token and another by that certificate; go-spiffe accepts both as X.509-SVIDs, and so does OpenSSL (strictly).
+ * Other implementations accept the certificates of the authority: a gRPC client in Go with the messages of istio.io/api gets a certificate by
+ * its token and another by that certificate. go-spiffe accepts both as X.509-SVIDs, and OpenSSL in strict mode.
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ it('a Go client gets its certificate, and go-spiffe and OpenSSL verify it', asyn
   const address = `127.0.0.1:${plane.port('ads.listening')}`;
   const args = { address, server: 'istiod.istio-system.svc', roots, token, out };
   const flags = Object.entries(args).map(([name, value]) => `-${name}=${value}`);
-  // Not synchronously: the control plane is in this process.
+  // Asynchronously, because the control plane is in this process.
   const { stdout: said } = await promisify(execFile)(client, flags);
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   expect(said.trim().split('\n')).toEqual([uri, uri]);

@@ -8,7 +8,7 @@ import { createAuthority } from '../certs/authority.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { ask, seen, startBackend, startProxy } from '../networking/traffic.ts';
 
-describe('a gateway applies the virtual services', () => {
+describe('a gateway with generated configuration', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
   let http = 0;
   let https = 0;
@@ -44,7 +44,7 @@ describe('a gateway applies the virtual services', () => {
       const { backend } = await seen(http, '/', host);
       counts[backend] = (counts[backend] ?? 0) + 1;
     }
-    // 70 of 100 go to v1; six standard deviations to each side.
+    // v1 gets 70 % of the requests; six standard deviations to each side.
     expect(counts.v1).toBeGreaterThan(100);
     expect(counts.v1).toBeLessThan(180);
   });
@@ -57,7 +57,7 @@ describe('a gateway applies the virtual services', () => {
     expect((await seen(http, '/?to=v2', host)).backend).toBe('v2');
   });
 
-  it('rewrites the path and the host, and changes headers on both ways', async () => {
+  it('rewrites path and host, and changes headers of requests and responses', async () => {
     const { url, headers } = await seen(http, '/old/page', { ...host, 'x-gone': '1' });
     expect(url).toBe('/new/page');
     expect(headers).toMatchObject({ host: 'rewritten.test', 'x-set': 'set' });
@@ -73,7 +73,7 @@ describe('a gateway applies the virtual services', () => {
     expect((await ask(http, '/abort', host)).status).toBe(555);
     const start = performance.now();
     await seen(http, '/slow', host);
-    expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ by a little.
+    expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ slightly.
   });
 
   it('responds to a cross-origin preflight', async () => {
@@ -96,14 +96,14 @@ describe('a gateway applies the virtual services', () => {
     });
   });
 
-  it('responds 404 for an unknown host, and redirects one that is for HTTPS alone', async () => {
+  it('responds 404 for an unknown host, and redirects an HTTPS-only one', async () => {
     expect((await ask(http, '/', { host: 'nobody.test' })).status).toBe(404);
     const redirect = await ask(http, '/x', { host: 'secure.test' });
     expect(redirect.status).toBe(301);
     expect(redirect.headers.location).toBe('https://secure.test/x');
   });
 
-  it('terminates TLS with the certificate of the file that the server names', async () => {
+  it('terminates TLS with the certificate file of the server', async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connect({
         host: '127.0.0.1',
@@ -198,7 +198,7 @@ spec:
 `;
 }
 
-describe('a sidecar without redirection', () => {
+describe('a sidecar with generated configuration, without redirection', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
   let inbound = 0;
   let outbound = 0;
@@ -218,16 +218,16 @@ describe('a sidecar without redirection', () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   });
 
-  it('passes what its ingress listener receives to the application', async () => {
+  it('forwards requests of its ingress listener to the application', async () => {
     expect((await seen(inbound, '/in', { host: 'whatever' })).backend).toBe('application');
   });
 
-  it('sends what the application requests from its egress listener to the service, and refuses hosts that it does not show', async () => {
+  it('sends requests to its egress listener to the service, and refuses hosts that the listener does not import', async () => {
     expect((await seen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
     expect((await ask(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
   });
 
-  it('carries TCP', async () => {
+  it('forwards TCP', async () => {
     expect((await seen(tcp, '/tcp')).backend).toBe('other');
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Generated tests of the agent's machines with the agent's own effects and processes: a stand-in for Envoy, which can do whatever a test
- * requires, and the real Envoy.
+ * Generated tests of the agent's machines with the agent's real effects and processes, with the real Envoy and with a scripted stand-in for
+ * it.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { GeneratedTest, Suite } from '../../src/debugger/generate/suite.ts';
@@ -15,23 +15,23 @@ import { suiteOf } from '../generated/suites.ts';
 import { supervisorDriver } from '../generated/supervisor-session.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** XState's development build warns of every event that arrives too late for an actor. */
+/** XState's development build warns about every event that reaches a stopped actor. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
 const isFull = sized({ short: false, full: true });
 
-/** Each test has its own base IDs, ports and folder, and mostly waits for its processes. */
+/** Tests that run at the same time: each has its own base IDs, ports and folder, and mostly waits for its processes. */
 const sideBySide = 6;
 
-/** The rest of the suite, for an environment in which the tests of these names need not be shown. */
+/** The suite without the tests of these names, which an environment need not pass. */
 const without = (suite: Suite, names: readonly string[]): Suite => ({
   ...suite,
   tests: suite.tests.filter(({ name }) => !names.includes(name)),
 });
 
-/** With scripted effects an Envoy is abandoned at its deadline; a process ends while the virtual clock stands. */
+/** With simulated effects, Envoy is abandoned at its deadline; a real process exits while the virtual clock stands still. */
 const onlyOfTime = 'epoch.unkillable comes before epoch.exited';
 
 interface Drivers {
@@ -41,8 +41,8 @@ interface Drivers {
 }
 
 /**
- * What scripted effects do not show needs an environment that does not exist, and waiting for it with processes
- * takes seconds; the stand-in need not repeat what the real Envoy shows. A full run tries all of it with both.
+ * Tests that need an impossible environment, and tests that wait for seconds with real processes, are left out; the stand-in does not repeat
+ * tests that passed with the real Envoy. A full run tries all tests with both.
  */
 async function show(
   machine: 'epoch' | 'supervisor' | 'restart' | 'shutdown',
@@ -54,7 +54,7 @@ async function show(
   const impossible = [...notShown].flatMap(([reason, names]) => (isFull || reason === onlyOfTime ? [] : names));
   const possible = without(suite, impossible);
   const company = await runSuite(possible, real, sideBySide);
-  // An Envoy beside five others may be too late: those tests are repeated alone.
+  // An Envoy beside five others may be too slow; those tests are repeated alone.
   const byItself = await runSuite(without(possible, company.shown), real);
   const byEnvoy = { ...byItself, shown: [...company.shown, ...byItself.shown] };
   const byStandIn = await runSuite(isFull ? possible : without(possible, byEnvoy.shown), standIn, sideBySide);
@@ -69,21 +69,21 @@ async function show(
 
 const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
 
-/** Reason if the test needs an Envoy that does something at a moment of the test's choice. */
+/** The reason if the test needs an Envoy that acts at a given moment. */
 function beyondEnvoy(labels: readonly string[]): string | undefined {
   if (labels.includes('after firstNotice') && labels.includes('probe.passed'))
     return 'Envoy is not live late on demand';
   return undefined;
 }
 
-/** Events before the start of a process are the same with scripted effects, and shown there. */
+/** The reason if all events precede the start of a process: simulated effects cover these. */
 function withoutProcess(test: GeneratedTest): string | undefined {
   return labelsOf(test).some((label) => /^epoch\.(live|failed|exited)$/.test(label))
     ? undefined
     : 'no process has a part in it';
 }
 
-describe('with the real Envoy, and a stand-in for behavior it does not show on demand,', () => {
+describe('with the real Envoy, and a stand-in for behavior that cannot be forced,', () => {
   test('an epoch passes its generated tests', () =>
     show(
       'epoch',
@@ -103,7 +103,7 @@ describe('with the real Envoy, and a stand-in for behavior it does not show on d
         real: supervisorDriver(realHost, withoutProcess),
         standIn: supervisorDriver(standInHost, withoutProcess),
       },
-      // In a daily run the suite has nine of ten of its tests (test/generated/suites.ts).
+      // A daily run has nine tenths of the tests of this suite (test/generated/suites.ts).
       sized({ short: { real: 16, standIn: 0, either: 16 }, full: { real: 19, standIn: 0, either: 19 } }),
     ));
 

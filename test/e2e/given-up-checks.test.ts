@@ -1,6 +1,6 @@
 /**
- * A real Envoy reconnects while a cluster warms without end. The cluster is given up. Envoy replaces each cluster that is sent again, which
- * resets the authorization checks in flight: the cluster of the authorization service is not sent again.
+ * A real Envoy reconnects while a cluster warms without end, so the control plane gives the cluster up. Envoy replaces each cluster that it
+ * receives again, which resets pending authorization checks: the cluster of the authorization service must not be sent again.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -17,7 +17,7 @@ const provider = { name: 'authz', envoyExtAuthzHttp: { service: authorizer, port
 let mesh: FeatureMesh;
 
 beforeAll(async () => {
-  // Workload certificates: each cluster fetches them, and may be the reason why Envoy acknowledges none.
+  // For workload certificates: each cluster fetches them, and may delay Envoy's acknowledgement.
   const identity = 'spiffe://cluster.local/ns/shop/sa/edge';
   mesh = await FeatureMesh.start({
     proxies: {
@@ -44,7 +44,7 @@ const sum = async (stat: string): Promise<number> => {
   return values.reduce((total, value) => total + value, 0);
 };
 
-test('checks in flight survive when another cluster is abandoned after a reconnect', async () => {
+test('pending authorization checks survive when another cluster is given up after a reconnect', async () => {
   const held: (() => void)[] = [];
   const [shop, authz] = await Promise.all([
     mesh.http('shop'),

@@ -1,4 +1,4 @@
-/** A cluster whose certificate never arrives is abandoned at a real Envoy; later changes apply as usual. */
+/** The control plane gives up a cluster whose certificate never arrives; later changes apply as usual. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { awaitsSecret } from './features/harness/awaits-secret.ts';
@@ -41,7 +41,7 @@ const gateways = (): string =>
     ),
   );
 
-/** A service with one subset, to which its routes lead. Envoy resolves its host name: it acknowledges clusters after that. */
+/** A service whose routes lead to its only subset. Envoy acknowledges the cluster after it has resolved the host name. */
 function shop(host: string, subset: string, rule: object = {}): string {
   return all(
     serviceEntry(host, { port: 80, backends: [backend], spec: { resolution: 'DNS' } }).replaceAll(
@@ -65,7 +65,7 @@ async function abandoned(): Promise<number> {
   return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await mesh.page('/metrics'))?.[1] ?? 0);
 }
 
-test('clusters are acknowledged again, and later changes of other clusters wait for nothing', async () => {
+test('after a cluster is given up, Envoy acknowledges clusters again, and changes of other clusters wait for nothing', async () => {
   mesh.write('broken.yaml', all(shop(broken, 'v2'), awaitsSecret(`outbound|80|v2|${broken}`)));
   await eventually(
     'each Envoy warms the cluster',
@@ -78,7 +78,7 @@ test('clusters are acknowledged again, and later changes of other clusters wait 
   expect(await abandoned()).toBe(proxies.length);
   const before = await mesh.page('/debug/proxyz');
   expect(before).toContain(`"givenUp":["outbound|80|v2|${broken}"]`);
-  // A certificate that is not there fails requests: they are not sent without it.
+  // Without the certificate, requests fail instead of being sent without TLS.
   for (const proxy of proxies) {
     const { status, body } = await sendRequest({ port: ports[proxy], host: broken, patienceMs: 0 });
     expect([status, body]).toEqual([503, expect.stringContaining('remote connection failure')]);
@@ -90,7 +90,7 @@ test('clusters are acknowledged again, and later changes of other clusters wait 
     }
   }
   expect(await abandoned()).toBe(proxies.length);
-  // Its next form waits for the same certificate, while Envoy uses the form that was given up.
+  // The next version waits for the same certificate, while Envoy uses the version that was given up.
   const longer = { trafficPolicy: { connectionPool: { tcp: { connectTimeout: '7s' } } } };
   mesh.write('broken.yaml', all(shop(broken, 'v2', longer), awaitsSecret(`outbound|80|v2|${broken}`)));
   await eventually('the next form is given up', async () => (await abandoned()) === 2 * proxies.length);

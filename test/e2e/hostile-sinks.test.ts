@@ -1,7 +1,4 @@
-/**
- * The real agent, with a stand-in for Envoy, whose log, trace and outputs fail in every way: neither it nor the Envoy may
- * exit or block because of that.
- */
+/** The real agent with a stand-in for Envoy, while log, trace and outputs fail in every way: agent and Envoy must neither exit nor block. */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,7 +33,7 @@ interface Agent {
   readonly folder: string;
   readonly process: ChildProcess;
   live(epoch: number): Promise<void>;
-  /** It responds to probes, hot restarts on HUP, and exits in order on TERM. */
+  /** Fails unless the agent responds to probes, hot restarts on SIGHUP, and exits with 0 on SIGTERM. */
   isWell(): Promise<void>;
 }
 
@@ -66,7 +63,7 @@ async function startAgent(given: {
     try {
       process.kill(-child.pid!, 'SIGKILL');
     } catch {
-      // It has exited, as it should.
+      // The agent has exited, as expected.
     }
     await exited;
     rmSync(folder, { recursive: true });
@@ -104,7 +101,7 @@ function pipe(): NamedPipe {
   return made;
 }
 
-describe('standard output and error', () => {
+describe('standard output and error of the agent', () => {
   test('on a full device do not stop the agent, and neither does an unread trace', async () => {
     const agent = await startAgent({
       out: opened('/dev/full'),
@@ -117,7 +114,7 @@ describe('standard output and error', () => {
     await agent.isWell();
   });
 
-  test('whose reader closes do not stop the agent', async () => {
+  test('do not stop the agent when their reader closes them', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     out.handedOver();
@@ -126,7 +123,7 @@ describe('standard output and error', () => {
     await agent.isWell();
   });
 
-  test('that are unread are written once a reader drains them', async () => {
+  test('buffer unread lines until a reader drains them', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     await agent.live(0);
@@ -145,7 +142,7 @@ describe('standard output and error', () => {
     expect(live).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
   });
 
-  test('that stay unread until the end: the agent exits in time', async () => {
+  test('do not delay the exit of the agent while unread', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     await agent.live(0);
@@ -163,7 +160,7 @@ async function metrics(agent: Agent): Promise<string> {
   return (await fetch(`http://127.0.0.1:${statusPort(agent)}/stats/prometheus`)).text();
 }
 
-/** Duration of each of a few probes, without the load of other processes of the machine. */
+/** Minimum duration of a few probes, to exclude the load of other processes. */
 async function fetchReady(agent: Agent): Promise<number[]> {
   const port = statusPort(agent);
   const times: number[] = [];
@@ -178,12 +175,12 @@ function hasLine(log: string, event: LogEventId, fields: Record<string, RegExp>)
   return linesOf(readFileSync(log, 'utf8').split('\n'), event, fields).length > 0;
 }
 
-/** Whether a log has the line of an epoch that is live. */
+/** Whether a log reports that the epoch is live. */
 function isLive(log: string, epoch: string): boolean {
   return linesOf(readFileSync(log, 'utf8').split('\n'), 'restart.ended.live', { epoch }).length > 0;
 }
 
-test('a log file that is moved away is recreated without loss; then its folder is removed', async () => {
+test('a log file that is moved away is recreated without loss, and its folder may be removed', async () => {
   const log = (folder: string): string => join(folder, 'logs/agent.log');
   const flags = (folder: string): string[] => {
     mkdirSync(join(folder, 'logs'));
@@ -201,7 +198,7 @@ test('a log file that is moved away is recreated without loss; then its folder i
   await agent.isWell();
 });
 
-describe('a trace', () => {
+describe('a trace of the agent', () => {
   const flags = (folder: string): string[] => ['--trace', join(folder, 'a/agent.trace')];
   const startWithTrace = (out: number, ...more: string[]): Promise<Agent> =>
     startAgent({
@@ -219,7 +216,7 @@ describe('a trace', () => {
     return stdout + stderr;
   };
 
-  test('that is moved away continues in a new file that can be read alone, beside a log file on a full disk', async () => {
+  test('that is moved away continues in a new complete file, even if the log is on a full disk', async () => {
     const agent = await startWithTrace(opened('/dev/null'), '--log_target', '/dev/full');
     const trace = join(agent.folder, 'a/agent.trace');
     await agent.live(0);
@@ -263,7 +260,7 @@ describe('access logs of the real Envoy on an unread standard output', () => {
     await agent.live(0);
     out.fill();
     out.handedOver();
-    // More than Envoy, the pipe and the agent hold.
+    // Exceeds the buffers of Envoy, the pipe and the agent.
     for (let i = 0; i < 300; i++) await Promise.all(Array.from({ length: 10 }, (_, n) => request(port, i * 10 + n)));
     await eventually('lines are lost', async () => /lost_lines_total{of="log"} [1-9]/.test(await metrics(agent)));
     agent.process.kill('SIGHUP');
@@ -299,7 +296,7 @@ describe('access logs of the real Envoy on an unread standard output', () => {
     }).length;
   }
 
-  /** An Envoy that responds to everything, and logs more than a kilobyte for it. */
+  /** An Envoy that responds to every request and logs more than a kilobyte for it. */
   function writeAccessLogBootstrap(folder: string, port: number): string {
     const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
     const format = { text_format_source: { inline_string: 'access %REQ(:PATH)%\n' } };
@@ -332,8 +329,8 @@ describe('access logs of the real Envoy on an unread standard output', () => {
   }
 });
 
-describe('an uncaught error', () => {
-  /** Loaded into the agent before its own code: executes the content of a file, once. */
+describe('an uncaught error in the agent', () => {
+  /** Preloaded into the agent: executes the content of a file, once. */
   function fault(folder: string): { env: NodeJS.ProcessEnv; happens: (code: string) => void } {
     const [module, order] = [join(folder, 'fault.mjs'), join(folder, 'order')];
     writeFileSync(
@@ -347,7 +344,7 @@ describe('an uncaught error', () => {
     );
     return {
       env: { NODE_OPTIONS: `--import=${module}` },
-      // Written atomically: a reader in between would read an empty order.
+      // Written atomically, because a reader would otherwise see an empty file.
       happens: (code) => {
         writeFileSync(`${order}.new`, code);
         renameSync(`${order}.new`, order);
@@ -374,7 +371,7 @@ describe('an uncaught error', () => {
     await agent.isWell();
   });
 
-  test('of a broken log and trace does not stop the agent', async () => {
+  test('from a broken log and trace does not stop the agent', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const { env, happens } = fault(folder);
@@ -387,7 +384,7 @@ describe('an uncaught error', () => {
   });
 });
 
-/** A small file system that a trace alone does not fill within minutes; `undefined` if this user may not create one. */
+/** A file system so small that a log fills it, but not a trace within minutes; `undefined` without the privilege to mount one. */
 function smallDisk(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-small-'));
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', folder]);
@@ -396,7 +393,7 @@ function smallDisk(): string | undefined {
   return undefined;
 }
 
-test('after a disk fills up and is cleared the log continues', async ({ skip }) => {
+test('the log of the agent continues after a full disk is cleared', async ({ skip }) => {
   const disk = smallDisk();
   if (disk === undefined) return skip('this user may not mount a disk');
   onTestFinished(() => {
@@ -415,7 +412,7 @@ test('after a disk fills up and is cleared the log continues', async ({ skip }) 
   agent.process.kill('SIGHUP');
   await agent.live(2);
   await eventually('the log goes on', () => isLive(join(disk, 'log'), 'epoch-1'), {
-    // It is retried at least every ten seconds.
+    // The agent retries at least every ten seconds.
   });
   await agent.isWell();
 });

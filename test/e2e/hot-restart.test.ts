@@ -8,7 +8,7 @@ import { conclude } from './conclude.ts';
 
 let mesh: Mesh;
 
-/** A connection may begin a second stream before its parent sends GOAWAY: both end in the parent's time, with as much to spare. */
+/** A connection may begin a second stream before its parent sends GOAWAY: both must end before the parent's shutdown, with margin. */
 const { restarts, drainMs, parentShutdownMs, streamSeconds } = sized({
   short: { restarts: 4, drainMs: 2_000, parentShutdownMs: 8_000, streamSeconds: 2 },
   full: { restarts: 10, drainMs: 5_000, parentShutdownMs: 12_000, streamSeconds: 3 },
@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test(`${restarts} hot restarts by certificate change cost no request, and each serves the new certificate`, async () => {
+test(`${restarts} hot restarts by certificate change fail no request, and each serves the new certificate`, async () => {
   const load = await mesh.startLoad({
     target: mesh.httpsTarget,
     clients: [
@@ -47,7 +47,7 @@ test(`${restarts} hot restarts by certificate change cost no request, and each s
       const { certificates } = await load.report();
       return certificates.some(({ serialNumber }) => serialNumber === serial);
     });
-    // Never more than a draining parent beside the serving epoch.
+    // At most the serving epoch and its draining parent.
     expect(mesh.envoysOf(mesh.gateway!).length).toBeLessThanOrEqual(2);
   }
   const newest = mesh.envoysOf(mesh.gateway!).at(-1);

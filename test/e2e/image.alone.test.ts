@@ -1,6 +1,6 @@
 /**
- * The images that `npm run image` builds, run as a cluster runs them: by runc, with a read-only root, as a user without an entry in
- * /etc/passwd, without capabilities. Only in a full run: a build takes 30 s of processor time and downloads packages.
+ * The images that `npm run image` builds, run by runc as in a cluster: with a read-only root, as a user without an entry in /etc/passwd,
+ * without capabilities. Only in a full run: a build takes 30 s of processor time and downloads packages.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -24,7 +24,7 @@ const isRun = sized({ short: builtImage !== undefined, full: true });
 
 /** A user without an entry in the image's /etc/passwd. */
 const uid = 4711;
-/** Milliseconds that Kubernetes waits between SIGTERM and SIGKILL by default. */
+/** Default time in Kubernetes between SIGTERM and SIGKILL, in milliseconds. */
 const gracePeriodMs = 30_000;
 const maxUnpackedMegabytes = { agent: 250, discovery: 150 };
 
@@ -73,7 +73,7 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     }
   });
 
-  test.each(['agent', 'discovery'] as const)('the image %s has its size, its user and its packages', async (tag) => {
+  test.each(['agent', 'discovery'] as const)('the image %s has its expected size, user and packages', async (tag) => {
     const { root, config } = { agent: agentImage, discovery: discoveryImage }[tag];
     expect(config.User).toBe('1337:1337');
     expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^istio-proxy:x:1337:1337:/m);

@@ -1,4 +1,4 @@
-/** Any bytes that reach a sidecar match a filter chain: the chains of the virtual inbound listener, in a real Envoy. */
+/** Any bytes that reach a sidecar match a filter chain of its virtual inbound listener, in a real Envoy. */
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inboundPassthroughCluster } from '../../src/networking/traffic/resource-names.ts';
@@ -15,9 +15,9 @@ import {
 const sniffedPort = 7000;
 
 describe.each<[string, Omit<InboundPlace, 'of'>]>([
-  ['a port that no service describes', { cluster: inboundPassthroughCluster }],
+  ['a port of no service', { cluster: inboundPassthroughCluster }],
   ['a port without a declared protocol', { port: sniffedPort, cluster: `inbound|${sniffedPort}||` }],
-])('%s', (_, place) => {
+])('%s of a sidecar', (_, place) => {
   let inbound: InboundListener;
 
   beforeAll(async () => {
@@ -26,11 +26,11 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
 
   afterAll(() => inbound?.stop());
 
-  test('passes raw bytes to the application', async () => {
+  test('forwards raw bytes to the application', async () => {
     expect(await exchange(plain(inbound.port), 'raw bytes\n')).toBe('raw bytes\n');
   });
 
-  test('parses requests', async () => {
+  test('parses HTTP requests', async () => {
     inbound.application.heard.length = 0;
     await exchange(plain(inbound.port), 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n');
     const heard = Buffer.concat(inbound.application.heard).toString();
@@ -38,13 +38,13 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
     expect(heard).toContain('x-request-id: ');
   });
 
-  test('passes TLS to the application unchanged', async () => {
+  test('forwards TLS to the application unchanged', async () => {
     inbound.application.heard.length = 0;
     const client = connectTls({ host: '127.0.0.1', port: inbound.port, rejectUnauthorized: false });
     client.on('error', () => client.destroy());
     await until(() => inbound.application.heard.length > 0);
     client.destroy();
-    // A record of type handshake.
+    // A TLS handshake record.
     expect(inbound.application.heard[0]?.[0]).toBe(0x16);
   });
 });

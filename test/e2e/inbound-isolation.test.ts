@@ -1,4 +1,6 @@
-/** Objects of another namespace at the address of a workload: its virtual inbound listener, with a JWT check, in a real Envoy. */
+/**
+ * Objects of another namespace that have the address of a workload, tested with its virtual inbound listener and a JWT check in a real Envoy.
+ */
 import { expect, test } from 'vitest';
 import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
 import { inboundClusterName } from '../../src/networking/traffic/resource-names.ts';
@@ -17,7 +19,7 @@ const bank = tokenCheck + plaintext + victims['a pod that its Service selects'];
 
 /** The response to a request with a forged token, and the bytes that reached the application. */
 async function forgedRequest(attack: string): Promise<{ response: string; reached: string }> {
-  // The TCP chain has the same port: the oldest object decides the protocol of a port.
+  // Only the oldest object decides the protocol of a port, so the TCP chain is for the same port.
   const { context: push } = givenMesh(attack + bank);
   const inbound = await startInboundListener({
     of: { proxy: bankProxy, shape: shapeOf(bankProxy, push), push },
@@ -46,12 +48,12 @@ test.each([
   expect(reached).toBe('');
 });
 
-/** Effect of the same objects in any namespace before the fix; the test above could not fail without it. */
+/** Before the fix, objects of any namespace had this effect; it shows that the test above can fail. */
 test.each([
   ['a ServiceEntry', serviceEntry],
   ['a Service and an EndpointSlice', slice],
 ])(
-  'the inbound listener passes the bytes of a forged token on where %s of its own namespace makes the port TCP',
+  'the inbound listener forwards a forged token unchecked if %s of its own namespace makes the port TCP',
   async (_, attack) => {
     const { reached } = await forgedRequest(attack.replaceAll('namespace: mallory', 'namespace: bank'));
     expect(reached).toContain('Bearer e30.e30.e30');

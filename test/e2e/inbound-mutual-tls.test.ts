@@ -1,4 +1,4 @@
-/** Which clients the ports of a sidecar admit, by mode: the chains of the virtual inbound listener, in a real Envoy. */
+/** Clients that the ports of a sidecar admit, by mutual TLS mode: the filter chains of the virtual inbound listener in a real Envoy. */
 import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { create } from '@bufbuild/protobuf';
@@ -33,7 +33,7 @@ function secret(name: string, type: Secret['type']): EnvoyResource {
   return new EnvoyResource(name, SecretSchema, create(SecretSchema, { name, type }));
 }
 
-/** A client of the mesh that offers this. */
+/** A client of the mesh that offers these ALPN protocols. */
 function mutual(
   port: number,
   alpn: string,
@@ -69,19 +69,19 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
 describe('a port in permissive mode', () => {
   const { inbound, told } = given({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
 
-  test('passes raw bytes on, and parses requests', async () => {
+  test('forwards raw bytes, and parses HTTP requests', async () => {
     expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
   });
 
-  test('terminates mutual TLS of the mesh, for bytes and for requests, which it parses', async () => {
+  test('terminates mutual TLS of the mesh for bytes and for HTTP requests', async () => {
     expect(await told(mutual(inbound().port, 'istio'), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(mutual(inbound().port, 'istio-http/1.1'), request)).toContain(
       'URI=spiffe://cluster.local/ns/shop/sa/client',
     );
   });
 
-  test('passes TLS of the application on unchanged', async () => {
+  test('forwards TLS of the application unchanged', async () => {
     inbound().application.heard.length = 0;
     const client = mutual(inbound().port, 'http/1.1');
     client.on('error', () => client.destroy());
@@ -95,7 +95,7 @@ describe('a port that accepts only mutual TLS', () => {
   const { inbound, told } = given({ of: 'peer-strict', cluster: inboundPassthroughCluster });
   const domain = 'spiffe://shop.example/ns/shop/sa/client';
 
-  test('accepts it from workloads of the trust domain and its alias', async () => {
+  test('accepts workloads of the trust domain and its alias', async () => {
     expect(await told(mutual(inbound().port, 'istio', domain), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(mutual(inbound().port, 'any', domain.replace('shop.', 'old.')), 'raw bytes\n')).toBe(
       'raw bytes\n',
@@ -107,11 +107,11 @@ describe('a port that accepts only mutual TLS', () => {
     ['raw bytes', (port: number) => plain(port)],
     ['a workload of another trust domain', (port: number) => mutual(port, 'istio')],
     [
-      'a workload of a trust domain whose name begins as this one does',
+      'a workload of a trust domain that has this one as a prefix',
       (port: number) => mutual(port, 'istio', domain.replace('shop.example', 'shop.example.org')),
     ],
     [
-      'a name of this trust domain that the root of another has signed',
+      'a name of this trust domain signed by the root of another one',
       (port: number) => mutual(port, 'istio', domain, elsewhere),
     ],
     [
@@ -124,10 +124,10 @@ describe('a port that accepts only mutual TLS', () => {
   });
 });
 
-describe('a port that no service describes, for which mutual TLS is off', () => {
+describe('a port of no service, without mutual TLS', () => {
   const { inbound, told } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
 
-  test('accepts raw bytes, and parses requests', async () => {
+  test('accepts raw bytes, and parses HTTP requests', async () => {
     expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
   });

@@ -1,6 +1,6 @@
 /**
- * A redirection is applied any number of times with one result, and removed without the flags that made it, next to rules of
- * other programs (spec/agent.md §10.4, §10.6). Real iptables and nft, in network namespaces of the test's own.
+ * Applying a redirection is idempotent, and a cleanup without its flags removes it and keeps rules of other programs (spec/agent.md §10.4,
+ * §10.6). Uses real iptables and nft in new network namespaces.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const dns: SaidFlags = { redirectDns: true };
 const allDns: SaidFlags = { redirectDns: true, captureAllDns: true };
 const redirect: SaidFlags = { inboundPorts: '*', inboundPortsExclude: '15090', outboundRanges: '*', forceIpv6: 'true' };
 const tproxy: SaidFlags = { ...redirect, mode: 'TPROXY' };
-/** Flags whose rules look like those of any other program. */
+/** Flags whose rules look like those of other programs. */
 const unmarked: SaidFlags = { excludeInterfaces: 'net1,eth+', kubevirtInterfaces: 'vnet0', dropInvalid: true };
 const g4: SaidFlags = { generation: 'g4' };
 const nft: SaidFlags = { nativeNftables: true };
@@ -103,7 +103,7 @@ async function addForeignRules(side: NetworkSide): Promise<void> {
 }
 
 test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
-  '%s: applied twice it exists once; a cleanup without flags leaves nothing',
+  'the redirection "%s" exists once when applied twice, and a cleanup without flags removes it',
   async (_, flags) => {
     const { pod } = await emptyPodNetwork();
     await addForeignRules(pod);
@@ -132,7 +132,7 @@ async function addLater(side: NetworkSide): Promise<void> {
   );
 }
 
-/** Fails if the cleanup removed them. */
+/** Removes the foreign rules; fails if the cleanup already did. */
 async function removeLater(side: NetworkSide): Promise<void> {
   await side.mustRun(
     'sh',
@@ -141,7 +141,7 @@ async function removeLater(side: NetworkSide): Promise<void> {
   );
 }
 
-test('a cleanup that removed the chains alone has left DNS rules: they are removed too', async () => {
+test('a cleanup removes DNS rules that an earlier cleanup of only the chains left', async () => {
   const { pod } = await emptyPodNetwork();
   const before = await stateOf(pod);
   await applyIn(pod, { ...redirect, ...allDns });
@@ -157,7 +157,7 @@ test('a cleanup that removed the chains alone has left DNS rules: they are remov
   expect(await stateOf(pod)).toBe(before);
 });
 
-test('a chain that another program still references is reported with its rule, and redirects nothing', async () => {
+test('a cleanup reports a chain that another program references, with its rule, and the chain redirects nothing', async () => {
   const { pod } = await emptyPodNetwork();
   await applyIn(pod, redirect);
   await pod.mustRun('sh', '-ec', 'iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -p tcp -j ISTIO_REDIRECT');
@@ -178,16 +178,16 @@ test('a chain that another program still references is reported with its rule, a
   expect(await cleanIn(pod)).toEqual(['redirection.removed']);
 });
 
-describe('replaced with --reconcile', () => {
+describe('istio-iptables --reconcile replaces', () => {
   const reconcile: SaidFlags = { reconcile: true };
 
   test.each([
-    ['G3 with everything by G4', { ...tproxy, ...allDns, ...unmarked }, { ...redirect, ...g4 }],
-    ['both families by IPv4 alone', redirect, { ...redirect, forceIpv6: 'false' }],
-    ['DNS by none', { ...redirect, ...dns }, redirect],
+    ['G3 with all options by G4', { ...tproxy, ...allDns, ...unmarked }, { ...redirect, ...g4 }],
+    ['both families by only IPv4', redirect, { ...redirect, forceIpv6: 'false' }],
+    ['DNS capture by no DNS capture', { ...redirect, ...dns }, redirect],
     ['iptables by nftables', { ...tproxy, ...allDns }, { ...redirect, ...nft }],
     ['nftables by iptables', { ...tproxy, ...nft, tproxyMark: '0x77' }, { ...redirect, ...dns }],
-  ] as const)('%s: the state is that of the new flags alone', async (_, previous, next) => {
+  ] as const)('%s, and only rules of the new flags remain', async (_, previous, next) => {
     const [fresh, replaced] = [await emptyPodNetwork(), await emptyPodNetwork()];
     await applyIn(fresh.pod, next);
     await applyIn(replaced.pod, previous);

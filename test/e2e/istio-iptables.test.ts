@@ -1,6 +1,6 @@
 /**
- * `pilot-agent istio-iptables` with the real iptables, in a network of the test's own, checked by where connections arrive
- * (spec/agent.md §10). Listeners stand for Envoy (15001, 15006, 15008), the agent (15053) and the applications.
+ * `pilot-agent istio-iptables` with the real iptables in a new network namespace, checked by where connections arrive (spec/agent.md §10).
+ * Listeners represent Envoy (15001, 15006, 15008), the agent (15053) and the applications.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ async function redirect(side: NetworkSide, ...args: string[]): Promise<void> {
 
 const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
 
-test('all inbound and outbound connections are redirected, except excluded, local and the proxy’s own ones (§10.2)', async () => {
+test('istio-iptables redirects all connections except excluded, local and the proxy’s own ones (§10.2)', async () => {
   const { pod, neighbour } = await podNetwork();
   await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
   await redirect(pod, ...everything);
@@ -70,7 +70,7 @@ test('all inbound and outbound connections are redirected, except excluded, loca
   });
 });
 
-test('with lists only the listed connections are redirected', async () => {
+test('include lists redirect only the listed connections', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '8080', '-i', '10.88.0.0/16', '-q', '443', '--force-ipv6=false');
   await expectAnswers(neighbour, application, {
@@ -85,7 +85,7 @@ test('with lists only the listed connections are redirected', async () => {
   });
 });
 
-test('an excluded interface and owners of excluded groups are not redirected', async () => {
+test('connections of an excluded interface and of excluded group owners are not redirected', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '*', '-i', '*', '-c', 'eth0', '--force-ipv6=false');
   await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
@@ -97,7 +97,7 @@ test('an excluded interface and owners of excluded groups are not redirected', a
   await expectAnswers(pod, 2000, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
 });
 
-describe('DNS', () => {
+describe('DNS capture', () => {
   async function withNameServer(...args: string[]): Promise<PodNetwork> {
     const network = await podNetwork();
     const folder = mkdtempSync(join(tmpdir(), 'resolv-'));
@@ -108,7 +108,7 @@ describe('DNS', () => {
     return network;
   }
 
-  test('queries to the servers of resolv.conf reach the agent, over UDP and TCP; its own do not', async () => {
+  test('redirects queries to the servers of resolv.conf over UDP and TCP to the agent, except the agent’s own', async () => {
     const { pod } = await withNameServer();
     for (const server of [other.v4, other.v6]) {
       await expectAnswers(pod, application, {
@@ -129,13 +129,13 @@ describe('DNS', () => {
     }
   });
 
-  test('with --capture-all-dns queries to any other server reach it too', async () => {
+  test('with --capture-all-dns redirects queries to any other server', async () => {
     const { pod } = await withNameServer('--capture-all-dns');
     await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 });
 
-test('TPROXY: inbound connections reach Envoy with their destination and both addresses unchanged', async () => {
+test('TPROXY preserves the destination and both addresses of inbound connections', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -158,15 +158,15 @@ test('TPROXY: inbound connections reach Envoy with their destination and both ad
 });
 
 describe('after a cleanup', () => {
-  /** Starting the program takes a quarter of a second each time: the case with the most rules is sufficient. */
+  /** Starting the program takes 250 ms each time, so only the cases with the most rules are applied twice. */
   const isTriedTwice = new Set(
-    sized({ short: ['TPROXY, with all that there is'], full: ['REDIRECT', 'TPROXY, with all that there is', 'G4'] }),
+    sized({ short: ['TPROXY with all options'], full: ['REDIRECT', 'TPROXY with all options', 'G4'] }),
   );
 
   test.each([
     ['REDIRECT', everything],
     [
-      'TPROXY, with all that there is',
+      'TPROXY with all options',
       [
         ...[
           '-m',
@@ -190,7 +190,7 @@ describe('after a cleanup', () => {
       ],
     ],
     ['G4', ['--generation', 'g4', '-b', '*', '-i', '10.0.0.0/8', '--redirect-dns', '--capture-all-dns']],
-  ])('%s: no rule is left (§10.6)', async (name, args) => {
+  ])('no rule of %s is left (§10.6)', async (name, args) => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -200,19 +200,22 @@ describe('after a cleanup', () => {
     expect(await agent(pod, args, { command: 'istio-clean-iptables' })).toMatchObject({ exitCode: 0 });
     expect(await stateOf(pod)).toBe(before);
     if (!isTriedTwice.has(name)) return;
-    // Repeated: missing rules are skipped; and the rules can be applied again.
+    // A repeated cleanup ignores missing rules, and the rules can be applied again.
     expect(await agent(pod, [...args, '--cleanup-only'])).toMatchObject({ exitCode: 0 });
     await redirect(pod, ...args);
   });
 
-  test.each(['g3', 'g4'])('without the flags, no connection is redirected any more: %s', async (generation) => {
-    const { pod, neighbour } = await podNetwork();
-    await redirect(pod, ...everything, '--generation', generation);
-    await agent(pod, [], { command: 'istio-clean-iptables' });
-    await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
-    await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
-    expect(await stateOf(pod)).not.toContain('ISTIO_');
-  });
+  test.each(['g3', 'g4'])(
+    'no connection is redirected, even if the cleanup has no other flags (%s)',
+    async (generation) => {
+      const { pod, neighbour } = await podNetwork();
+      await redirect(pod, ...everything, '--generation', generation);
+      await agent(pod, [], { command: 'istio-clean-iptables' });
+      await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+      await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+      expect(await stateOf(pod)).not.toContain('ISTIO_');
+    },
+  );
 });
 
 test('one command for each rule produces the same rules as iptables-restore', async () => {
@@ -226,7 +229,7 @@ test('one command for each rule produces the same rules as iptables-restore', as
   expect(await rules(neighbour)).toEqual(await rules(pod));
 });
 
-test('G4, run again, is unchanged; other flags are refused, or replace it if specified', async () => {
+test('G4 run again changes nothing; other flags are refused without --reconcile', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod } = network;
@@ -249,7 +252,7 @@ test('G4, run again, is unchanged; other flags are refused, or replace it if spe
   const replaced = await stateOf(pod);
   expect(replaced).toContain('--dport 25 -j RETURN');
   expect(replaced.split('\n').length).toBe(first.split('\n').length + 4);
-  // There is one rule more than these flags create; then one that another program has replaced.
+  // First one rule more than these flags create, then one that another program replaced.
   expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
   await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
   expect(await agent(pod, others)).toMatchObject({ exitCode: 255 });
@@ -257,7 +260,7 @@ test('G4, run again, is unchanged; other flags are refused, or replace it if spe
   expect(await stateOf(pod)).toBe(replaced);
 });
 
-test('G4 replaces G3 if specified; where it cannot, everything stays as it was', async () => {
+test('G4 replaces G3 with --reconcile, and a failed replacement leaves the rules unchanged', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod } = network;
@@ -267,7 +270,7 @@ test('G4 replaces G3 if specified; where it cannot, everything stays as it was',
   await pod.run(['iptables', '-A', 'INPUT', '-s', '1.2.3.4', '-j', 'DROP']);
   const first = await stateOf(pod);
   expect(first).toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
-  // Half of the rules are created: those of IPv4.
+  // A failure after the IPv4 rules were created.
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const program = join(folder, 'ip6tables-restore');
@@ -291,14 +294,14 @@ test('G4 replaces G3 if specified; where it cannot, everything stays as it was',
   expect(replaced).toContain('-A INPUT -s 1.2.3.4/32 -j DROP');
 });
 
-test('istio-iptables applies the rules in the network of another process, by its file', async () => {
+test('istio-iptables applies the rules in another network namespace, given by file', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
   expect(await stateOf(neighbour)).not.toContain('ISTIO_');
   await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
 });
 
-test('the addresses of another network determine the families, and the validation runs there', async () => {
+test('the addresses of the other network namespace determine the families, and validation runs there', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -314,7 +317,7 @@ test('the addresses of another network determine the families, and the validatio
   expect((await pod.run(['ip6tables-save'])).stdout).toContain('ISTIO_OUTPUT');
 });
 
-describe('the validation (§10.5)', () => {
+describe('the validation of istio-iptables (§10.5)', () => {
   test('passes with the rules, and exits with 126 without them', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
@@ -352,8 +355,8 @@ describe('the validation (§10.5)', () => {
   });
 });
 
-describe('failures are reported', () => {
-  test('without NET_ADMIN, with iptables missing, with existing rules', async () => {
+describe('istio-iptables reports a failure', () => {
+  test('without NET_ADMIN, with iptables missing, and with existing rules', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -373,7 +376,7 @@ describe('failures are reported', () => {
     });
   });
 
-  test('a lock of another process is retried, and other failures are not (§10.4)', async () => {
+  test('after retries if another process holds the lock, and immediately otherwise (§10.4)', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
@@ -398,7 +401,7 @@ describe('failures are reported', () => {
     expect(await agent(network.pod, ['--force-ipv6=false'], { env })).toMatchObject({ exitCode: 255 });
   });
 
-  test('a flag’s value never becomes a command, a second word or a second rule', async () => {
+  test('istio-iptables never executes a flag’s value as a command, a second word or a second rule', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;

@@ -1,6 +1,6 @@
 /**
- * The rules of `istio-iptables --generation g4` and `--native-nftables`, checked by where connections arrive: both renderers of one rule
- * list redirect alike (spec/agent.md §10.2).
+ * The rules of `istio-iptables --generation g4` and `--native-nftables`, checked by where connections arrive: both renderers of one rule list
+ * redirect the same connections (spec/agent.md §10.2).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { SaidFlags } from '../../src/iptables/flags.ts';
@@ -29,7 +29,7 @@ const renderers = sized<readonly (readonly [string, SaidFlags])[]>({
   ],
 });
 
-describe.each(renderers)('%s', (_, renderer) => {
+describe.each(renderers)('istio-iptables %s', (_, renderer) => {
   test('redirects all inbound and outbound connections except excluded, local and the proxy’s own ones', async () => {
     const { pod, neighbour } = await podNetwork();
     await applyIn(pod, {
@@ -63,7 +63,7 @@ describe.each(renderers)('%s', (_, renderer) => {
     });
   });
 
-  test('redirects what lists name, of the owners that are included, and nothing of IPv6 if that is off', async () => {
+  test('redirects only listed connections of included owners, and no IPv6 if that is disabled', async () => {
     const { pod, neighbour } = await podNetwork();
     const lists: SaidFlags = { inboundPorts: '8080', outboundRanges: '10.88.0.0/16', outboundPorts: '443' };
     const env = { ISTIO_OUTBOUND_OWNER_GROUPS: `${application},2000` };
@@ -82,14 +82,14 @@ describe.each(renderers)('%s', (_, renderer) => {
     await expectAnswers(pod, 3000, { [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80` });
   });
 
-  test('leaves an excluded interface alone', async () => {
+  test('redirects no connection of an excluded interface', async () => {
     const { pod, neighbour } = await podNetwork();
     await applyIn(pod, { ...renderer, inboundPorts: '*', outboundRanges: '*', excludeInterfaces: 'eth+' });
     await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
     await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
   });
 
-  test('sends DNS over UDP and TCP to the agent, but not the agent’s own, nor calls to HBONE back into Envoy', async () => {
+  test('redirects DNS over UDP and TCP to the agent, but not the agent’s queries, nor HBONE calls back into Envoy', async () => {
     const { pod } = await podNetwork();
     await applyIn(pod, { ...renderer, outboundRanges: '*', redirectDns: true, forceIpv6: 'true' });
     for (const [family, port] of [
@@ -121,7 +121,7 @@ describe.each(renderers)('%s', (_, renderer) => {
     await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 
-  test('leaves excluded port 53 to the name server, over UDP too', async () => {
+  test('does not redirect excluded port 53, also over UDP', async () => {
     const { pod } = await podNetwork();
     const flags: SaidFlags = {
       outboundRanges: '*',
@@ -136,7 +136,7 @@ describe.each(renderers)('%s', (_, renderer) => {
     });
   });
 
-  test('TPROXY: inbound connections reach Envoy with their destination and both addresses unchanged', async () => {
+  test('preserves the destination and both addresses of inbound connections with TPROXY', async () => {
     const network = await emptyPodNetwork();
     const { pod, neighbour } = network;
     await pod.listen({ ports: ['tproxy 15006', 'tcp 8080', 'tcp 9999'] });
@@ -157,7 +157,7 @@ describe.each(renderers)('%s', (_, renderer) => {
       const loopback = family === 'v4' ? '127.0.0.1' : '::1';
       await expectAnswers(pod, proxy, {
         [`tcp ${other[family]} 80`]: `80 for ${other[family]}:80`,
-        // Redirected, which rewrites the destination.
+        // REDIRECT rewrites the destination.
         [`tcp ${own} 8080`]: `15006 for ${loopback}:15006`,
       });
     }
@@ -180,7 +180,7 @@ test.each(['g3', 'g4'])(
   },
 );
 
-test('nftables applies all rules or none', async () => {
+test('istio-iptables with nftables applies all rules or none', async () => {
   const { pod } = await emptyPodNetwork();
   const wrongName: SaidFlags = { ...nft, outboundRanges: '*', proxyUid: 'no-such-user' };
   await expect(applyIn(pod, wrongName)).rejects.toMatchObject({

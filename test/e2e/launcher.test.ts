@@ -1,4 +1,4 @@
-/** bin/pilot-agent as a container's first process, with scripted agents: how it handles those that exit or hang. */
+/** bin/pilot-agent as a container's first process, with scripted agents that exit or hang. */
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +8,7 @@ import { temporaryFolder } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
 
-/** Shell commands of each agent, in the order of their starts. An agent without one exits in order. */
+/** Shell commands of each agent, in the order of their starts. An agent without one exits with 0. */
 function launched(
   agents: readonly string[],
   { newcomerLimit = 150, timersLingerS = 0, signalAtStart = '' } = {},
@@ -21,16 +21,16 @@ function launched(
   const slow = launcher
     .replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`)
     .replace(/^( +\{ sleep .*; kill -s ALRM \$\$;)/m, `$1 sleep ${timersLingerS};`)
-    // In the moment in which the first agent has a process, and the launcher does not know its PID yet.
+    // Runs when the first agent has a process, and the launcher does not know its PID yet.
     .replace(/^ +CHARTPILOT_LAUNCHER=.* &$/m, (start) =>
       signalAtStart === '' ? start : `${start}\n  [ "$signalled" ] || { signalled=1; kill -s ${signalAtStart} $$; }`,
     )
-    // Of two agents that start at the same time, the second may run first.
+    // Numbers the agents in the launcher: of two agents that start at the same time, the second one may run first.
     .replace(/^ +(?=CHARTPILOT_LAUNCHER=)/m, '  turn=$((turn + 1))\n  TURN=$turn ');
   writeFileSync(join(bin, 'pilot-agent'), slow);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
   writeFileSync(join(folder.path, 'dist/pilot-agent.mjs'), '');
-  // Without handlers of signals, `listens` of the launcher would wait.
+  // Without signal handlers, the launcher's `listens` would wait.
   writeFileSync(
     join(bin, 'agent'),
     `#!/bin/sh
@@ -61,7 +61,7 @@ const dies = 'kill -s KILL $$';
 const hangs = 'while :; do sleep 1; done';
 const times = <A>(count: number, one: A): A[] => new Array<A>(count).fill(one);
 
-test('ten agents that are killed within two seconds each end the launcher, and Envoys are notified', async () => {
+test('the launcher exits after ten consecutive agents that are killed within two seconds, and stops their Envoys', async () => {
   const envoy = `trap 'echo told' TERM; echo runs; : >runs; ${hangs}`;
   const first = `sh -c "${envoy}" & until [ -f runs ]; do sleep 0.05; done; ${dies}`;
   const program = launched([first, ...times(20, dies)]);
@@ -70,14 +70,14 @@ test('ten agents that are killed within two seconds each end the launcher, and E
   expect(program.lines.join('\n')).toMatch(/runs.*pilot-agent: ten agents were killed within two seconds each.*told/s);
 });
 
-test('an agent that hands over in order between killed ones interrupts that series', async () => {
+test('an agent that hands over and exits normally resets the count of killed agents', async () => {
   const program = launched([...times(9, dies), 'exit 75', ...times(9, dies), 'echo the last; exit 0']);
   expect(await program.exited).toEqual({ code: 0, signal: null });
   expect(program.lines).toContain('the last');
 });
 
 test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
-  'SIG%s while an agent is being started does not end the launcher: its effect is not mistaken for the agent’s exit',
+  'SIG%s during the start of an agent does not end the launcher, and does not count as the agent’s exit',
   async (signal) => {
     const program = launched(['echo first; sleep 2; exit 9'], { signalAtStart: signal });
     expect(await program.exited).toEqual({ code: 9, signal: null });
@@ -85,7 +85,7 @@ test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
   },
 );
 
-test('each command that arrives during another one gets a response', async () => {
+test('the launcher responds to each command that arrives while it handles another one', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', `echo newer; kill -s USR2 1; ${hangs}`]);
   await program.line(/first/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
@@ -96,7 +96,7 @@ test('each command that arrives during another one gets a response', async () =>
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs before it may decide is killed, and another replacement can be ordered', async () => {
+test('the launcher kills a newer agent that hangs before it may decide, and another replacement can be requested', async () => {
   const program = launched(
     // A second is short: an agent may be killed before it has logged anything.
     [`kill -s USR2 1; ${hangs}`, hangs, ...times(9, 'echo another one; exit 1')],
@@ -104,7 +104,7 @@ test('a newer agent that hangs before it may decide is killed, and another repla
   );
   await program.line(/the newer agent hangs; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
-  // The launcher responds "not now" until the kernel has released the killed process.
+  // The launcher responds "not now" until the kernel has removed the killed process.
   await eventually(
     'another one is started',
     () => program.lines.includes('another one') || !process.kill(launcher, 'SIGUSR2'),
@@ -114,7 +114,7 @@ test('a newer agent that hangs before it may decide is killed, and another repla
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs after one that exited has the same deadline, however late a timer fires', async () => {
+test('a newer agent that hangs after another one exited has the same deadline, however late a timer fires', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', 'echo second; exit 1', `echo third; ${hangs}`], {
     newcomerLimit: 6,
     timersLingerS: 60,
@@ -133,7 +133,7 @@ test('a newer agent that hangs after one that exited has the same deadline, howe
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('an older agent that handed over and hangs is killed, and the deciding one continues', async () => {
+test('the launcher kills an older agent that handed over and hangs, and the deciding one continues', async () => {
   // No agent of another test has a name of this form for the same number.
   const decides = `exec python3 -c 'import signal, socket, sys, time
 signal.signal(signal.SIGHUP, lambda *_: None)
@@ -141,7 +141,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_${process.pid}_in_${Date.now().toString(16)}"); held.listen()
 print("decides", flush=True)
 while True: time.sleep(1)'`;
-  // On a busy machine an agent may not have started in time, and counts as hanging: then there is another one.
+  // On a busy machine an agent may not start in time and counts as hanging; then another one starts.
   const older = 'while :; do kill -s USR2 1; sleep 1; done';
   const program = launched([older, ...times(25, decides)], { newcomerLimit: 3 });
   await program.line(/the agent that gave way does not end; it is killed/);

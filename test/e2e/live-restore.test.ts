@@ -1,4 +1,4 @@
-/** A killed agent leaves its Envoys running, and the next one of its container takes them over (LIVE_RESTORE). */
+/** A killed agent leaves its Envoys running, and the next agent of the container adopts them (LIVE_RESTORE). */
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { formatReport } from '../load/report.ts';
 const env = { LIVE_RESTORE: 'true' };
 const { kills } = sized({ quick: { kills: 3 }, short: { kills: 6 }, full: { kills: 40 } });
 
-/** The agent's process: the child of the first one that is Node. */
+/** The agent's process: the first child that runs Node. */
 const agentIn = ({ container }: ContainedAgent): number | undefined => container.agents()[0];
 
 async function killAgent(agent: ContainedAgent): Promise<void> {
@@ -30,7 +30,7 @@ async function killAgent(agent: ContainedAgent): Promise<void> {
 const leftFor = ({ container }: ContainedAgent): string[] =>
   readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
 
-test('a killed agent is succeeded by one that keeps its Envoy, hot restarts it, and stops it in order', async () => {
+test('the successor of a killed agent keeps its Envoy, hot restarts it, and stops it gracefully', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   await killAgent(agent);
@@ -48,7 +48,7 @@ test('a killed agent is succeeded by one that keeps its Envoy, hot restarts it, 
   expect(code, output).toBe(0);
 });
 
-test(`${kills} kills at any moment of hot restarts cost no request`, async () => {
+test(`${kills} kills of the agent at any moment of hot restarts fail no request`, async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
     env,
@@ -98,7 +98,7 @@ test.each([
   { phase: 'starting', killed: false },
   { phase: 'live', killed: false },
 ])(
-  "an agent that is suspended from its new Envoy's $phase until the parent has exited costs no request (killed while suspended: $killed)",
+  "no request fails if the agent is suspended from its new Envoy's $phase until the parent has exited (killed: $killed)",
   async ({ phase, killed }) => {
     const [port = 0] = await freePorts(1);
     const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
@@ -121,7 +121,7 @@ test.each([
       `epoch 1 is ${phase}`,
       () => {
         const { name, pid, phase: reached } = newestIn(agent) ?? {};
-        // A busy machine may skip the observation of its start.
+        // On a busy machine, the test may see the phase `live` first.
         return name === 'epoch-1' && pid !== 0 && (reached === phase || reached === 'live');
       },
       { everyMs: 0.5 },
@@ -140,7 +140,7 @@ test.each([
     const [child] = envoysIn(agent);
     process.kill(sleeper, 'SIGCONT');
     await eventually('the agent is ready', agent.ready);
-    // A complete restart would be over by then.
+    // Longer than a full restart.
     await sleep(2_000);
     const report = await load.stop();
     expect(report.failed, formatReport(report)).toBe(0);
@@ -148,7 +148,7 @@ test.each([
   },
 );
 
-test('after SIGTERM while no agent lives the next one drains and stops what runs', async () => {
+test('after SIGTERM while no agent runs, the next one drains and stops the running Envoys', async () => {
   const agent = await readyAgent([], { env });
   const killed = agentIn(agent)!;
   process.kill(killed, 'SIGKILL');
@@ -157,7 +157,7 @@ test('after SIGTERM while no agent lives the next one drains and stops what runs
   expect(envoysIn(agent)).toEqual([]);
 });
 
-test('an Envoy that exits while no agent lives is replaced', async () => {
+test('the next agent replaces an Envoy that exited while no agent ran', async () => {
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
   process.kill(agentIn(agent)!, 'SIGKILL');
@@ -165,7 +165,7 @@ test('an Envoy that exits while no agent lives is replaced', async () => {
   await eventually('another Envoy serves', async () => (await agent.ready()) && !envoysIn(agent).includes(envoy!));
 });
 
-test('an invalid record is ignored: the Envoy that it leaves running is killed, and Envoy is restarted', async () => {
+test('an agent ignores an invalid record, kills the running Envoy, and starts a new one', async () => {
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
   const record = join(agent.container.cwd, 'run', leftFor(agent)[0]!, 'record.json');

@@ -1,4 +1,4 @@
-/** More connections at once than a program may have files open, or accepts in a moment. */
+/** Limits of pilot-discovery: more connections than file descriptors, and more connection attempts than a backlog. */
 
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -38,7 +38,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** @param limit of the shell that it is started from */
+/** @param limit shell command that sets a limit before the start */
 async function start(limit = ''): Promise<void> {
   const args = ['discovery', '--registries=', '--configDir', join(root, 'config'), '--meshConfig', join(root, 'none')];
   const ports = ['--grpcAddr', `127.0.0.1:${grpc}`, '--httpAddr', `127.0.0.1:${http}`, '--monitoringAddr', ''];
@@ -58,7 +58,10 @@ const isReady = async (): Promise<boolean> => {
   return answer?.ok === true;
 };
 
-/** Each from its own address; they send nothing. @returns how many were ever open so far */
+/**
+ * Opens connections from different addresses, which send nothing.
+ * @returns a function that returns how many were open at some time
+ */
 function open(count: number, port = grpc): () => number {
   let opened = 0;
   for (let i = 0; i < count; i++) {
@@ -84,7 +87,7 @@ test('a server with few file descriptors serves connected clients and probes, an
   expect(await isReady()).toBe(true);
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
   expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
-  // No client is admitted and disconnected again and again.
+  // No client is admitted and disconnected repeatedly.
   await new Promise((done) => setTimeout(done, 1_000));
   expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
   const limited = { connections: 128, wanted: 60_000, openFiles: 256 };
@@ -93,7 +96,7 @@ test('a server with few file descriptors serves connected clients and probes, an
   client.close();
 });
 
-test('a server with few file descriptors reads changes and responds, whichever clients hold its HTTP port', async () => {
+test('a server with few file descriptors reads changes and responds, whichever clients occupy its HTTP port', async () => {
   await start(`ulimit -n ${openFiles}; `);
   const client = new AdsTestClient(grpc);
   const stream = client.sotw();
@@ -119,7 +122,7 @@ spec: {address: 10.0.0.1}
   client.close();
 });
 
-test('a server that is busy for a moment refuses no client that connects then', async (context) => {
+test('a server that is busy for a moment refuses no client that connects meantime', async (context) => {
   const systemLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
   if (systemLimit < comingAtOnce) return context.skip(`the system lets ${systemLimit} wait`);
   await start();

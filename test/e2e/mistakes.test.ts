@@ -1,6 +1,6 @@
 /**
- * Errors of users and of the environment: each gives one clear error with its place, existing traffic continues, and nothing must be
- * restarted by hand when the cause is removed.
+ * Errors of users and of the environment: each is reported once and clearly with its location, existing traffic continues, and the program
+ * recovers without a restart when the cause is removed.
  */
 
 import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { probe } from '../harness/probe.ts';
 import type { Program } from '../harness/program.ts';
 import { conclude } from './conclude.ts';
 
-/** Lines that a program printed since a moment, at level warn or error. */
+/** Lines at level warn or error that a program printed after an offset. */
 const troubles = (program: Program, from: number): string[] =>
   program.lines.slice(from).filter((line) => /\t(warn|error|fatal)\t/.test(line));
 
@@ -38,7 +38,7 @@ describe('the control plane', () => {
     for (let sent = 0; sent < 100; sent++) {
       const { outcome } = await probe(mesh.httpTarget);
       seen.add((outcome.ok && outcome.version) || 'none');
-      // There are no others.
+      // There are only two versions.
       if (seen.size === 2) break;
     }
     return [...seen].sort().join(' ');
@@ -46,7 +46,7 @@ describe('the control plane', () => {
 
   test.each([
     [
-      'a broken YAML file',
+      'an invalid YAML file',
       (text: string) => text.replace('weight: 10', 'weight: 10\n   weight: : ['),
       { place: /routes\.yaml:\d+/ },
     ],
@@ -56,12 +56,12 @@ describe('the control plane', () => {
       { object: 'VirtualService demo/sample', reason: /wieght/ },
     ],
     [
-      'a wrong value',
+      'an invalid value',
       (text: string) => text.replace('weight: 10', 'weight: ten'),
       { object: 'VirtualService demo/sample', reason: /weight/ },
     ],
   ])(
-    '%s: one error with its place, the last valid state stays, the repaired file takes effect',
+    'reports %s as one error with its location, keeps the last valid state, and applies the repaired file',
     async (_, spoil, place) => {
       const { program } = mesh.discovery!;
       const good = mesh.directory.read('routes.yaml');
@@ -110,7 +110,7 @@ describe('the agent', () => {
 
   afterAll(() => conclude(mesh));
 
-  test('reports an unreachable control plane, Envoy waits, and serves when the control plane is available', async () => {
+  test('reports an unreachable control plane, and Envoy serves as soon as it is available', async () => {
     const { program } = mesh.startGateway();
     await program.line(loggedLine('probe.waiting', { reason: /control plane 127\.0\.0\.1:\d+ is unreachable/ }));
     expect(mesh.envoysOf(mesh.gateway!)).toHaveLength(1);
@@ -141,7 +141,7 @@ describe('the agent', () => {
     await agent.program.stop();
   });
 
-  test('serves what it can without a missing certificate, and everything when the certificate exists', async () => {
+  test('serves without a missing certificate, and serves everything when the certificate exists', async () => {
     const { directory } = mesh.certificates;
     renameSync(directory, `${directory}.away`);
     await mesh.gateway!.program.stop();
@@ -156,12 +156,12 @@ describe('the agent', () => {
   test.each([
     ['is removed', (file: string) => rmSync(file), { reason: /tls\.crt is missing beside tls\.key/ }],
     [
-      'is garbage',
+      'becomes invalid',
       (file: string) => replaceFiles(dirname(file), { [basename(file)]: 'garbage' }),
       { code: 'PEM_INVALID', reason: /tls\.crt: / },
     ],
   ])(
-    'a certificate that %s while Envoy runs: one error with its place, the previous one is still served, a valid one follows',
+    'reports a certificate that %s as one error, keeps serving the previous one, and applies a valid one',
     async (_, spoil, told) => {
       const { program } = mesh.gateway!;
       const from = program.lines.length;
@@ -181,7 +181,7 @@ describe('the agent', () => {
     },
   );
 
-  test('reports the last output of an Envoy that exits at once, the delays grow, and a repaired Envoy serves', async () => {
+  test('reports the last output of an Envoy that exits immediately, increases the delays, and recovers with a repaired Envoy', async () => {
     const fake = join(mesh.root, 'fake-envoy');
     const realEnvoy = mesh.envoysOf(mesh.gateway!)[0]!.command[0]!;
     writeFileSync(fake, '#!/bin/sh\ncase "$*" in *validate*) exit 0;; esac\necho "no such device" >&2\nexit 3\n');
@@ -195,7 +195,7 @@ describe('the agent', () => {
     await agent.program.stop();
   });
 
-  test('reports what to do if Envoy is missing', async () => {
+  test('reports how to configure the binary if Envoy is missing', async () => {
     const exit = await mesh.runAgent(['--binaryPath', '/nonexistent/envoy']);
     expect(exit.code).not.toBe(0);
     expect(exit.output).toContain('/nonexistent/envoy');

@@ -47,7 +47,7 @@ afterAll(async () => {
 
 const hostOf = (server: string, protocol: string): string => `${protocol}-${server}.shop.test`;
 
-/** The TCP services have one port, and so one server. */
+/** The TCP services share a port, and therefore a server. */
 const services = [
   ['cart', 'http'],
   ['desk', 'http'],
@@ -87,14 +87,14 @@ function workloads(): string {
         protocol: protocol.toUpperCase(),
         spec: { endpoints: [endpoint] },
       });
-      // A retry would hide a request that failed.
+      // A retry would hide a failed request.
       const route = { http: [{ route: [{ destination: { host } }], retries: { attempts: 0 } }] };
       return protocol === 'http' ? [entry, virtualService(host, route)] : [entry];
     }),
   );
 }
 
-/** Modes of the servers and of the clients; without one, clients use mutual TLS unless servers do not accept it. */
+/** Modes of servers and clients; without a mode, clients use mutual TLS unless servers do not accept it. */
 interface Step {
   readonly server: 'STRICT' | 'PERMISSIVE' | 'DISABLE';
   readonly client?: 'ISTIO_MUTUAL' | 'DISABLE';
@@ -126,7 +126,7 @@ function start(): Promise<LoadRun> {
 const failuresOf = ({ byName }: LoadReport): object =>
   Object.fromEntries(Object.entries(byName).filter(([, { failed }]) => failed > 0));
 
-/** Steps in a row, each acknowledged by all proxies before the next one. */
+/** Applies consecutive steps, each acknowledged by all proxies before the next one. */
 async function measure(name: string, steps: readonly Step[], rounds: number): Promise<LoadReport> {
   await mesh.apply(configOf(steps.at(-1)!));
   const load = await start();
@@ -162,7 +162,7 @@ test('clients and servers that switch one after the other, from plaintext to STR
   expect(failuresOf(report)).toEqual({});
 });
 
-test('both switched in one step fail requests: servers and clients follow at different times', async () => {
+test('clients and servers that switch in one step fail requests, because proxies apply the change at different times', async () => {
   const steps: Step[] = [
     { server: 'STRICT', client: 'ISTIO_MUTUAL' },
     { server: 'DISABLE', client: 'DISABLE' },

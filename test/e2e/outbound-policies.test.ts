@@ -1,6 +1,6 @@
 /**
- * What responds to a redirected outbound connection in each `outboundTrafficPolicy`: real iptables, a real Envoy, servers that
- * send first and servers that wait for the client, over IPv4 and IPv6 (spec/discovery.md §8.4).
+ * Which server a redirected outbound connection reaches for each `outboundTrafficPolicy`: real iptables, a real Envoy, server-first and
+ * client-first protocols, IPv4 and IPv6 (spec/discovery.md §8.4).
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,12 +33,12 @@ const ports = {
   serverFirst: 7101,
   clientFirst: 7102,
   http: 7103,
-  /** A TCP service with a VIP: server-first and client-first behind it. */
+  /** A TCP service with a VIP, in front of server-first and client-first servers. */
   vipServerFirst: 7201,
   vipClientFirst: 7202,
-  /** Ports that only a listener of a VIP has; HTTP servers at other addresses. */
+  /** Ports for which only a VIP has a listener; HTTP servers at other addresses use them. */
   vipOnlyHttp: 7203,
-  /** An HTTP service: its listener is at the wildcard. */
+  /** An HTTP service, whose listener is at the wildcard address. */
   serviceHttp: 7301,
   /** Target of unknown connections with `egressProxy`. */
   egressProxy: 7401,
@@ -80,11 +80,11 @@ spec:
   endpoints: [{ address: "${server.v4}" }]
 `;
 
-/** A policy of the mesh, or of a Sidecar object over a different policy of the mesh. */
+/** A policy of the mesh, or of a Sidecar object that overrides the policy of the mesh. */
 interface Policy {
   readonly name: string;
   readonly mesh: Mode;
-  /** `outboundTrafficPolicy` of the Sidecar; absent: there is no Sidecar. */
+  /** `outboundTrafficPolicy` of the Sidecar; without it, there is no Sidecar. */
   readonly sidecar?: string;
   /** Column of the table. */
   readonly expected: Mode | 'egressProxy';
@@ -106,7 +106,7 @@ const policies: readonly Policy[] = [
   },
 ];
 
-/** Beside the Sidecars that restrict and redirect. */
+/** Other Sidecars that restrict and redirect cover these. */
 const skipped = sized<readonly string[]>({
   quick: ['Sidecar ALLOW_ANY', 'Sidecar ALLOW_ANY_DYNAMIC_DNS'],
   short: ['Sidecar ALLOW_ANY', 'Sidecar ALLOW_ANY_DYNAMIC_DNS'],
@@ -125,18 +125,18 @@ spec: { egress: [{ hosts: ["*/*"] }], outboundTrafficPolicy: { ${sidecar} } }
 
 const inUrl = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
-/** How connections from outside reach Envoy; outbound ones are redirected in either mode. */
+/** How inbound connections reach Envoy; outbound ones are redirected in either mode. */
 type Interception = 'REDIRECT' | 'TPROXY';
 type Mode = 'ALLOW_ANY' | 'REGISTRY_ONLY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
 interface Row extends Readonly<Record<Mode, string>> {
   readonly what: string;
   readonly destination: Destination;
-  /** Absent for requests: what is behind `egressProxy` does not speak HTTP. */
+  /** Absent for HTTP requests, because the server behind `egressProxy` does not support HTTP. */
   readonly egressProxy?: string;
 }
 
-/** The outcome of each connection. `to` is the address that a server was reached at. */
+/** The result of each connection. `to` is the address at which a server was reached. */
 function rows(family: Family): Row[] {
   const at: string = server[family];
   const to = (port: number, address = at): string => `${port} for ${address}:${port}`;
@@ -174,12 +174,12 @@ const all = families.flatMap((family) => rows(family).map((row) => ({ ...row, wh
 
 beforeAll(() => requireIptables());
 
-/** For a mode all rows that have its column. */
+/** Rows that have a result for the mode. */
 const rowsOf = ({ expected }: Policy): readonly (Row & { readonly answer: string })[] =>
   all.flatMap((row) => (row[expected] === undefined ? [] : [{ ...row, answer: row[expected] }]));
 
 test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIRECT'], full: ['REDIRECT', 'TPROXY'] }))(
-  '%s: connections reach what each outbound traffic policy permits, whichever side sends first',
+  'with %s, connections reach the servers that each outbound traffic policy permits, whichever side sends first',
   async (interception) => {
     const { pod } = await networkWithServers(interception);
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-outbound-'));
@@ -198,14 +198,14 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
     for (const policy of policies.filter(({ name }) => !skipped.includes(name))) {
       apply(policy);
       const asked = rowsOf(policy);
-      // Until Envoy has the listeners of this mode, the responses are those of the previous one.
+      // Until Envoy has the listeners of this mode, responses are those of the previous one.
       wanted[policy.name] = Object.fromEntries(asked.map(({ what, answer }) => [what, answer]));
       answers[policy.name] = await eventuallyEqual(wanted[policy.name]!, hopeless, async () => {
         const heard = await pod.ask(
           asked.map(({ destination }) => destination),
           application,
         );
-        // A connection that is closed with unread bytes is reset.
+        // Closing a connection with unread bytes resets it.
         return Object.fromEntries(asked.map(({ what }, index) => [what, heard[index]!.replace('refused', 'closed')]));
       });
     }
@@ -213,7 +213,7 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
   },
 );
 
-/** The last value, once it is as expected or the deadline has passed. */
+/** Polls until the value is as expected or the deadline has passed, and returns it. */
 async function eventuallyEqual<T>(expected: T, hopeless: () => string | undefined, see: () => Promise<T>): Promise<T> {
   let seen = await see();
   await eventually(
@@ -251,7 +251,7 @@ interface Setup {
   readonly interception: Interception;
 }
 
-/** The control plane and Envoy, both in the pod's network: nothing redirects loopback. */
+/** Starts the control plane and Envoy in the pod's network, where loopback is not redirected. */
 function startPrograms(pod: NetworkSide, { root, meshFile, config, interception }: Setup): Program[] {
   writeFileSync(join(config, 'services.yaml'), families.map(services).join('---') + egressProxy);
   const node = {

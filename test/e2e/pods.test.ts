@@ -1,4 +1,4 @@
-/** Applications that are unaware of the mesh, each in its own network, are part of it: `npm run demo:netns -- --check`. */
+/** Applications that know nothing of the mesh, each in its own network namespace: `npm run demo:netns -- --check`. */
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { checkPods, checkPodsEnd } from '../demo/check-pods.ts';
 import { formatFindings } from '../demo/findings.ts';
@@ -7,7 +7,7 @@ import { PodMesh } from '../harness/pod-mesh.ts';
 
 beforeAll(() => requireIptables());
 
-test('connections that iptables redirects pass through both sidecars by mutual TLS, and no request is lost in their hot restarts', async () => {
+test('connections that iptables redirects use mutual TLS between both sidecars, and hot restarts lose no request', async () => {
   const mesh = await PodMesh.create();
   onTestFinished(async () => void (await mesh.stop()));
   await mesh.start();

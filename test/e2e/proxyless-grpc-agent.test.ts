@@ -58,7 +58,7 @@ afterAll(async () => {
   for (const backend of backends.values()) backend.stop();
 });
 
-it('every target and the server have their own stream, and no stream ends another one', async () => {
+it('every target and the server have their own xDS stream, and no stream ends another one', async () => {
   for (const name of names) {
     await eventually(`${name} responds`, async () => (await call(name)).backend === name);
   }
@@ -66,7 +66,7 @@ it('every target and the server have their own stream, and no stream ends anothe
   expect(proxy.events('stream.supersede')).toEqual([]);
 });
 
-it('every stream receives changes', async () => {
+it('every xDS stream receives changes', async () => {
   const moved = await HealthServer.start('moved');
   for (const name of ['a', 'b', 'c']) {
     plane.write(`${name}.yaml`, service(name, { address: '127.0.0.1', port: moved.port }));
@@ -78,7 +78,7 @@ it('every stream receives changes', async () => {
   backends.set('moved', moved);
 });
 
-it('no call fails while the control plane restarts, and changes arrive after it', async () => {
+it('no call fails while the control plane restarts, and later changes arrive', async () => {
   const fresh = await HealthServer.start('fresh');
   backends.set('fresh', fresh);
   const moved = backends.get('moved')!;

@@ -40,7 +40,7 @@ const call = (from: PeerClient): Promise<CallOutcome> => from.call({ target: `xd
 
 beforeAll(async () => {
   [serverPort = 0] = await freePorts(1);
-  // Renewed every 4 s, with 36 s left.
+  // Renewed every 4 s, 36 s before they expire.
   mesh = await AgentMesh.start({ podIp, files: objects(), secretTtl: '40s' });
   mesh.startAgent();
 }, 600_000);
@@ -50,7 +50,7 @@ afterAll(async () => {
   await mesh?.stop();
 });
 
-it('the agent is not ready and writes no file before it has certificates', async () => {
+it('the agent is not ready and writes no bootstrap file before it has certificates', async () => {
   await eventually('the authority has rejected the token', () =>
     /certificate not available, will retry/.test(mesh.agent.output()),
   );
@@ -67,7 +67,7 @@ it('the agent is not ready and writes no file before it has certificates', async
   await eventually('the agent is ready', async () => (await mesh.readiness()) === 200);
 });
 
-it('a server and a client start from the file and call each other by mutual TLS', async () => {
+it('a gRPC server and client start from the bootstrap file and use mutual TLS', async () => {
   server = await PeerServer.start(`${podIp}:${serverPort}`, 'echo', mesh.bootstrap);
   client = await PeerClient.start('go', mesh.bootstrap);
   await server.serving();
@@ -75,7 +75,7 @@ it('a server and a client start from the file and call each other by mutual TLS'
   expect(await call(client)).toMatchObject({ backend: 'echo', caller: identity, peer: identity });
 });
 
-it('certificates that the agent renews are used for new connections, and no call fails', async () => {
+it('new connections use the certificates that the agent renews, and no call fails', async () => {
   const first = (await call(client)).serial;
   const written = readFileSync(mesh.bootstrap, 'utf8');
   let [failed, made, isOver] = [0, 0, false];

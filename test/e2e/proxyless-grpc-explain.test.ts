@@ -1,4 +1,4 @@
-/** `explain` for a gRPC client without a proxy, compared with what real clients do from the same files (issue 39). */
+/** `explain` for a gRPC client without a proxy agrees with real clients that use the same files (issue 39). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { grpcStatusNames } from '../../src/model/fields/grpc-status.ts';
 import { explainedCall } from '../grpc/explained.ts';
@@ -12,7 +12,7 @@ interface Case {
   readonly http?: (to: (subset: string, weight?: number) => object) => readonly object[];
   readonly policy?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Absent: those of both versions. */
+  /** If absent, the endpoints of both versions. */
   readonly endpoints?: readonly string[];
   /** Status of the call. */
   readonly code: string;
@@ -73,7 +73,7 @@ const cases: readonly Case[] = [
 ];
 const checked = cases.filter(({ isSlow }) => isSlow === undefined || sized({ short: false, full: true }));
 
-/** `mirror` is a destination, not one of several with weights. */
+/** `mirror` is a destination and has no weight. */
 function asWritten({ mirror, ...rule }: { readonly mirror: object }): object {
   return { ...rule, mirror: (mirror as { destination: object }).destination };
 }
@@ -127,11 +127,11 @@ afterAll(async () => {
   for (const backend of backends ?? []) backend.stop();
 });
 
-/** Codes are written as the language writes them: `OK`, `Ok`. */
+/** Codes as each language writes them: `OK`, `Ok`. */
 const plainCode = (code: string): string => code.replaceAll('_', '').toUpperCase();
 
-describe.each(['go', 'node'] as const)('explain and a client in %s agree', (language) => {
-  it.each(checked)('on case $name: $code', async ({ name, headers = {}, code, backends: expected = [] }) => {
+describe.each(['go', 'node'] as const)('explain and a gRPC client in %s', (language) => {
+  it.each(checked)('agree on the case $name: $code', async ({ name, headers = {}, code, backends: expected = [] }) => {
     const target = `xds:///${hostOf(name)}:7070`;
     const flags = Object.entries(headers).flatMap(([header, value]) => ['--header', `${header}=${value}`]);
     const url = `${target}/grpc.health.v1.Health/Check`;

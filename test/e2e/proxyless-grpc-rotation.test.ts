@@ -1,6 +1,6 @@
 /**
- * Clients of many targets over one agent: no call fails while certificates are renewed and while the control plane or the agent is
- * restarted (issue 39: ten targets, 20 rotations, 5 restarts).
+ * gRPC clients of many targets over one agent: no call fails while certificates are renewed and while the control plane or the agent restarts
+ * (issue 39: ten targets, 20 rotations, 5 restarts).
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ function services(port: number): string {
     .join('');
 }
 
-/** Keeps the listeners of both servers, whichever one the targets lead to. */
+/** Keeps the listeners of both servers when the targets move. */
 const ownServices = (ports: readonly number[]): string =>
   ports
     .map((port, index) =>
@@ -61,11 +61,11 @@ const ownServices = (ports: readonly number[]): string =>
     )
     .join('');
 
-/** Calls all targets, one round after the other. */
+/** Calls all targets repeatedly. */
 class Load {
   readonly failures: string[] = [];
   readonly client: PeerClient;
-  /** Server that each target responded from last. */
+  /** The server that last responded for each target. */
   readonly backends = new Map<string, string>();
   made = 0;
   #isOver = false;
@@ -114,7 +114,7 @@ async function rotated(times: number): Promise<void> {
 }
 
 let turn = 0;
-/** Leads all targets to the other server: each target has to receive the change. */
+/** Moves all targets to the other server, and waits until each target uses it. */
 async function moved(): Promise<void> {
   const { name, port } = servers[++turn % servers.length]!;
   mesh.write('services.yaml', services(port));
@@ -123,7 +123,7 @@ async function moved(): Promise<void> {
   }
 }
 
-/** A program that starts now opens its connections with the present certificates. */
+/** A client that starts now connects with the current certificates. */
 async function freshClientCalls(): Promise<void> {
   const fresh = new Load(await PeerClient.start('go', mesh.bootstrap));
   await fresh.round();
@@ -134,7 +134,7 @@ async function freshClientCalls(): Promise<void> {
 beforeAll(async () => {
   const ports = await freePorts(2);
   mesh = await AgentMesh.start({
-    // Half of it is left when a control plane restarts, which takes more than 10 s on a busy machine.
+    // Half of the lifetime must exceed a restart of the control plane, which takes more than 10 s on a busy machine.
     ...{ podIp, secretTtl: '40s' },
     files: {
       'services.yaml': services(ports[0]!),
@@ -173,7 +173,7 @@ it(`no call to ${targets} targets fails in ${rotations} rotations and ${restarts
   for (let restart = 0; restart < restarts; restart++) {
     await rotated(Math.ceil(rotations / restarts));
     await freshClientCalls();
-    // Killed and terminated in turn: one ends its streams, the other one does not.
+    // Alternates between kill and termination: only termination ends streams with a status.
     await mesh.discovery.stop({ signal: restart % 2 === 0 ? 'SIGKILL' : 'SIGTERM' });
     await mesh.startDiscovery();
     await moved();
@@ -185,7 +185,7 @@ it(`no call to ${targets} targets fails in ${rotations} rotations and ${restarts
 }, 600_000);
 
 it.each(agentSignals)(
-  'no call fails while the agent is restarted by %s, and its programs receive changes after it',
+  'no call fails while the agent is restarted by %s, and its clients receive later changes',
   async (signal) => {
     const roundsBefore = load.map(({ made }) => made);
     await mesh.agent.stop({ signal });

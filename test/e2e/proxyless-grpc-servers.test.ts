@@ -1,4 +1,4 @@
-/** Servers of grpc-go whose listeners come from the control plane: mutual TLS and authorization without a proxy (spec/proxyless.md §2). */
+/** gRPC servers whose listeners come from the control plane: mutual TLS and authorization without a proxy (spec/proxyless.md §2). */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import { freePorts } from '../harness/free-ports.ts';
 
 const host = 'echo.shop.svc.cluster.local';
 const target = `xds:///${host}:7070`;
-/** The control plane finds the workload of a server by its endpoint address: the server has its own one. */
+/** The control plane finds the workload of a server by its endpoint address, so the server has its own address. */
 const serverIp = '127.0.0.2';
 const languages: readonly Language[] = ['go', 'node'];
 const authority = createAuthority();
@@ -96,11 +96,11 @@ afterAll(async () => {
   await stopControlPlanes();
 });
 
-describe.each(languages)('a client in %s', (language) => {
+describe.each(languages)('a gRPC client in %s', (language) => {
   const call = () => clients[language].call({ target, secure: true });
   const isOk = async (): Promise<boolean> => (await call()).code.toUpperCase() === 'OK';
 
-  it('calls a server by mutual TLS, each with its identity', async () => {
+  it('calls a server by mutual TLS with its identity', async () => {
     await eventually('a call succeeds', isOk);
     const { backend, caller, peer } = await call();
     expect({ backend, caller }).toEqual({ backend: 'echo', caller: identity(language) });
@@ -118,7 +118,7 @@ describe.each(languages)('a client in %s', (language) => {
         trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL', subjectAltNames: [identity('other')] } },
       }),
     );
-    // Connections that are open stay open: a client without any.
+    // Open connections stay open, so a new client calls.
     await eventually('calls of a new client fail', async () => {
       const fresh = await PeerClient.start(language, bootstrapOf(language, '127.0.0.1'));
       const { code } = await fresh.call({ target, secure: true, timeoutMs: 4_000 });
@@ -129,7 +129,7 @@ describe.each(languages)('a client in %s', (language) => {
     await eventually('calls succeed', isOk);
   });
 
-  it('is admitted or not by an AuthorizationPolicy', async () => {
+  it('is admitted or rejected by an AuthorizationPolicy', async () => {
     const source = [{ source: { principals: [identity(language).slice('spiffe://'.length)] } }];
     authorize({ action: 'DENY', rules: [{ from: source }] });
     await eventually('calls are denied', async () => (await call()).code === 'PermissionDenied');
@@ -146,7 +146,7 @@ describe.each(languages)('a client in %s', (language) => {
   });
 });
 
-it('certificates are rotated without a failed call', async () => {
+it('completes all calls while certificates are rotated', async () => {
   const call = () => clients.go.call({ target, secure: true });
   await eventually('a call succeeds', async () => (await call()).code === 'OK');
   let [failed, made, isOver] = [0, 0, false];
@@ -155,7 +155,7 @@ it('certificates are rotated without a failed call', async () => {
   })();
   const serial = issue('echo').toLowerCase().replace(/^0+/, '');
   issue('go');
-  // gRPC uses a new certificate for new connections: a client that has none yet.
+  // gRPC uses a new certificate for new connections, so a new client calls.
   await eventually('the server shows its new certificate', async () => {
     const fresh = await PeerClient.start('go', bootstrapOf('go', '127.0.0.1'));
     const { serial: shown, code } = await fresh.call({ target, secure: true });
@@ -169,7 +169,7 @@ it('certificates are rotated without a failed call', async () => {
   expect(made).toBeGreaterThan(10);
 });
 
-describe('a server in Node', () => {
+describe('a gRPC server in Node', () => {
   const nodeHost = 'njs.shop.svc.cluster.local';
   const rbac = { GRPC_XDS_EXPERIMENTAL_RBAC: 'true' };
   const servers: PeerServer[] = [];
@@ -218,7 +218,7 @@ describe('a server in Node', () => {
     authorize(undefined);
   });
 
-  it.each(languages)('is called by mutual TLS by a client in %s, and by no client without TLS', async (language) => {
+  it.each(languages)('accepts mutual TLS of a client in %s, and rejects clients without TLS', async (language) => {
     await eventually('a call succeeds', () => isOk(language));
     const { backend, caller, peer } = await call(language);
     expect({ backend, caller }).toEqual({ backend: 'njs-0', caller: identity(language) });
@@ -240,7 +240,7 @@ describe('a server in Node', () => {
     await eventually('calls of the method are allowed', () => isOk('node'));
   });
 
-  it('rejects listeners with AuthorizationPolicies if its RBAC is not enabled: it keeps the last one, or serves none', async () => {
+  it('rejects listeners with AuthorizationPolicies if its RBAC support is disabled, and keeps the last listener', async () => {
     authorize(undefined);
     const server = start(1, {});
     await server.serving();
@@ -252,7 +252,7 @@ describe('a server in Node', () => {
     authorize(deny);
     await eventually('the control plane logs the rejection', () => isRejected(logged));
     await eventually('the other server denies calls', isDenied);
-    // A limit of the client library, which docs/proxyless-grpc.md states.
+    // A limit of the client library, which docs/proxyless-grpc.md describes.
     expect((await call('go', 7071)).code).toBe('OK');
 
     await server.stop();
@@ -263,7 +263,7 @@ describe('a server in Node', () => {
   });
 });
 
-it('a server without mutual TLS accepts plaintext, where a client may send it', async () => {
+it('accepts plaintext without mutual TLS if clients may send it', async () => {
   peers('DISABLE');
   clientTls('DISABLE');
   await eventually('calls succeed in plaintext', async () => {

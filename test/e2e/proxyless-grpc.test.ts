@@ -1,4 +1,4 @@
-/** Clients of grpc-go and of Node that get their configuration from the control plane, without a proxy (spec/proxyless.md). */
+/** gRPC clients in Go and Node that get their configuration from the control plane, without a proxy (spec/proxyless.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HealthServer } from '../grpc/health-server.ts';
 import { type Language, PeerClient, writeBootstrap } from '../grpc/peers.ts';
@@ -76,7 +76,7 @@ afterEach(async () => {
     plane.write(name, text);
 });
 
-describe.each(languages)('a client in %s', (language) => {
+describe.each(languages)('a gRPC client in %s', (language) => {
   const call = (order: Partial<Parameters<PeerClient['call']>[0]> = {}) => clients[language].call({ target, ...order });
   const backendOf = async (headers: Record<string, string> = {}) => (await call({ headers })).backend;
   const applied = (name: string, text: string): void => plane.write(name, text);
@@ -90,7 +90,7 @@ describe.each(languages)('a client in %s', (language) => {
     },
   );
 
-  it('reports a target that does not exist: gRPC gives it up after 15 s', async () => {
+  it('reports a target that does not exist after 15 s', async () => {
     expect(isOk((await call({ target: 'xds:///nothing.shop:7070', timeoutMs: 300 })).code)).toBe(false);
     await eventually('the reason is in the log', () =>
       plane.lines.some(
@@ -140,7 +140,7 @@ describe.each(languages)('a client in %s', (language) => {
     const delay = { fixedDelay: '1s', percentage: { value: 100 } };
     applied('routes.yaml', routes({ fault: { delay }, route: [to('v1')] }));
     await eventually('calls succeed', async () => isOk((await call()).code));
-    // No call is faster from now on.
+    // The fault applies to every call by now.
     const { code, ms } = await call();
     expect(isOk(code)).toBe(true);
     expect(ms).toBeGreaterThanOrEqual(990);
@@ -154,7 +154,7 @@ describe.each(languages)('a client in %s', (language) => {
   });
 
   it.each(['LEAST_REQUEST', 'RANDOM', 'ROUND_ROBIN'])(
-    'balances load where a DestinationRule specifies %s',
+    'balances load as a DestinationRule with %s specifies',
     async (simple) => {
       applied(
         'rule.yaml',
@@ -166,7 +166,7 @@ describe.each(languages)('a client in %s', (language) => {
           plane.lines.some((line) => line.includes(simple) && line.includes(`${language}.shop`))
         );
       });
-      // Until the routes of the previous test are removed, calls may reach one of the backends alone.
+      // Until the routes of the previous test are removed, all calls may reach one backend.
       await eventually('both backends are called', async () => {
         return (
           Object.keys(await clients[language].split(20, { target }))
@@ -177,7 +177,7 @@ describe.each(languages)('a client in %s', (language) => {
     },
   );
 
-  it('keeps its calls on one backend by a header', async () => {
+  it('sends calls with the same header to one backend', async () => {
     applied('rule.yaml', rule({ loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } }));
     await eventually('calls are hashed', async () => {
       const split = await clients[language].split(15, { target, headers: { 'x-user': 'ann' } });
@@ -185,7 +185,7 @@ describe.each(languages)('a client in %s', (language) => {
     });
   });
 
-  it('keeps serving without the features that gRPC lacks, which are logged', async () => {
+  it('keeps working without features that gRPC lacks, which are logged', async () => {
     applied(
       'routes.yaml',
       routes({
@@ -201,7 +201,7 @@ describe.each(languages)('a client in %s', (language) => {
     await eventually('v1 alone', async () =>
       (await Promise.all([backendOf(), backendOf(), backendOf()])).every((name) => name === 'v1'),
     );
-    // The routes of the test before may lead to v1, too.
+    // Routes of the previous test may still lead to v1.
     await eventuallyHolds(() => {
       const lines = plane.lines.filter((line) => line.includes(`${language}.shop`)).join('\n');
       for (const text of ['mirroring is ignored', 'rewrite of the authority is ignored', 'corsPolicy is ignored'])
@@ -209,7 +209,7 @@ describe.each(languages)('a client in %s', (language) => {
     });
   });
 
-  /** Calls one after the other until the changes are applied. */
+  /** Makes calls one after the other until the changes apply. */
   async function failuresDuring(changes: () => Promise<void>): Promise<string[]> {
     const failures: string[] = [];
     let [made, isOver] = [0, false];
@@ -272,7 +272,7 @@ describe.each(languages)('a client in %s', (language) => {
     expect(failures).toEqual([]);
   });
 
-  it('loses no call while endpoints come and go', async () => {
+  it('loses no call while endpoints are added and removed', async () => {
     const failures = await failuresDuring(async () => {
       for (let change = 0; change < 4; change++) {
         const extra = await HealthServer.start(`extra-${change}`);

@@ -4,7 +4,7 @@ import { runRandomBootstraps } from '../random-bootstrap/run.ts';
 
 const inputs = sized({ short: 200, full: 10_000 });
 
-test(`§5: ${inputs} random configurations and environments end in a clear error, or in a bootstrap that Envoy accepts`, async () => {
+test(`§5: ${inputs} random agent configurations and environments give a clear error or a bootstrap that Envoy accepts`, async () => {
   const shownToEnvoy = sized({ short: 10, full: 500 });
   const { findings, made, refused, shown } = await runRandomBootstraps({ seed: 20, inputs, shownToEnvoy });
   expect(findings).toEqual([]);

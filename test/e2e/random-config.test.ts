@@ -4,7 +4,7 @@ import { runRandomConfigurations } from '../random-config/run.ts';
 
 const configurations = sized({ short: 15, full: 300 });
 
-test(`Envoy accepts ${configurations} random valid configurations; as many invalid ones are rejected and change nothing`, async () => {
+test(`Envoy accepts ${configurations} random valid configurations, and as many invalid ones are rejected without effect`, async () => {
   const run = await runRandomConfigurations({ firstSeed: 1, configurations, report: () => {}, shrinks: false });
   expect(run.findings).toEqual([]);
   expect(run.accepted).toBe(configurations);

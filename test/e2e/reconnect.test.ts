@@ -1,4 +1,4 @@
-/** A real Envoy whose control plane restarts, or is replaced by another one: what it is sent again, and what it needs. */
+/** Resources that a real Envoy receives when its control plane restarts or another replica replaces it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
@@ -42,7 +42,7 @@ function addressesIn(resources: readonly Resource[]): string {
   return JSON.stringify(resources.map(({ resource }) => Buffer.from(resource!.value).toString('latin1')));
 }
 
-/** The message in a frame of the state of the world. */
+/** The message in a state-of-the-world frame. */
 function valueOf({ sotwFrame }: EncodedResource): Uint8Array {
   return fromBinary(DiscoveryResponseSchema, sotwFrame).resources[0]!.value;
 }
@@ -75,7 +75,7 @@ function mesh(port: number, services = 30): Record<string, string> {
 
 const xdsPortOf = (plane: ControlPlane): number => plane.port('ads.listening');
 
-/** Envoy's control plane is at this port, or beyond the agent's xDS proxy. */
+/** Whether Envoy connects to this port itself, or through the agent's xDS proxy. */
 type Way = 'directly' | 'through the agent';
 
 async function startDelta(port: number, way: Way = 'directly'): Promise<RealEnvoy> {
@@ -91,11 +91,11 @@ async function statsOf(envoy: RealEnvoy): Promise<(stat: string) => number> {
   return (stat) => stats.get(stat) ?? 0;
 }
 
-/** Bytes that it was sent by its control planes. */
+/** Bytes that Envoy received from its control planes. */
 const bytesReceived = async (envoy: RealEnvoy): Promise<number> =>
   (await statsOf(envoy))('cluster.ads.upstream_cx_rx_bytes_total');
 
-/** Their number when no more arrived. */
+/** The received bytes, after no more arrive. */
 async function quietBytes(envoy: RealEnvoy): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -111,7 +111,7 @@ async function quietBytes(envoy: RealEnvoy): Promise<number> {
 /** The time between two responses is a fraction of this. */
 const quietMs = 300;
 
-/** It is connected, and has applied what it was sent so far: nothing warms. */
+/** Whether Envoy is connected and has applied all received resources, none of which is warming. */
 async function isSettled(envoy: RealEnvoy): Promise<boolean> {
   const of = await statsOf(envoy);
   const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
@@ -122,13 +122,13 @@ async function settled(envoy: RealEnvoy): Promise<void> {
   await eventually('Envoy has everything', () => isSettled(envoy));
 }
 
-/** Responses of all types that it has accepted. */
+/** Accepted responses of all types. */
 async function answersOf(envoy: RealEnvoy): Promise<number> {
   const of = await statsOf(envoy);
   return of('cluster_manager.cds.update_success') + of('listener_manager.lds.update_success');
 }
 
-/** Bytes sent to it from the switch to another control plane until the last response. */
+/** Bytes that Envoy receives between the switch to another control plane and the last response. */
 async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): Promise<number> {
   const [bytesBefore, answersBefore] = [await bytesReceived(envoy), await answersOf(envoy)];
   balancer.switchTo(to);
@@ -137,11 +137,11 @@ async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): 
   return (await quietBytes(envoy)) - bytesBefore;
 }
 
-/** Bytes that HTTP/2 needs to open a connection, and four responses without a resource. */
+/** Bytes that HTTP/2 needs to open a connection, and four responses without resources. */
 const emptyAnswersBytes = 1_500;
 
 test.each<Way>(['directly', 'through the agent'])(
-  'an Envoy that reconnects, to the same or to another replica, is sent nothing that it has: %s',
+  'an Envoy that reconnects to the same or another replica receives only resources that it lacks (%s)',
   async (way) => {
     const [port] = (await freePorts(1)) as [number];
     const files = mesh(port);
@@ -156,7 +156,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
     expect(same).toBeLessThan(emptyAnswersBytes);
 
-    // One that has read its files in another order, some of which have changed since.
+    // A replica that read its files in another order; some have changed since.
     const changedEntry = serviceFiles(3, port, '10.1.0.9');
     const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
     const other = await ControlPlane.serving({}, reversed);
@@ -171,7 +171,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
     expect(another).toBeLessThan(emptyAnswersBytes);
 
-    // Changes since then are sent, and removed resources are reported.
+    // Changes are sent, and removed resources are reported.
     const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };
     const last = await ControlPlane.serving({}, rest);
     const changed = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
@@ -185,13 +185,13 @@ test.each<Way>(['directly', 'through the agent'])(
   },
 );
 
-test('an Envoy whose cluster waits for endpoints that it has receives them from whichever replica it connects to', async () => {
+test('an Envoy whose cluster waits for known endpoints receives them from whichever replica it connects to', async () => {
   const [port] = (await freePorts(1)) as [number];
   const plane = await ControlPlane.serving({}, mesh(port, 2));
   const reader = plane.client('ads.listening').delta();
   const waiting = clusterOf(0, port);
   const standIn = new ScriptedSource();
-  // The same as in the control plane, apart from a cluster that is not final yet.
+  // The same as in the control plane, apart from a cluster that is still warming.
   for (const [typeUrl, names] of [
     [typeUrls.CDS, []],
     [typeUrls.EDS, [waiting, clusterOf(1, port)]],

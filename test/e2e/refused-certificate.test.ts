@@ -1,4 +1,4 @@
-/** Certificates that the real Envoy rejects (RSA of 1024 bits): at the first start, and in place of one that serves. */
+/** Certificates that the real Envoy rejects (RSA of 1024 bits): at the first start, and as the replacement of an active one. */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,11 +31,11 @@ const readiness = async (): Promise<number> =>
 
 const serves = async (serial: string): Promise<boolean> => (await probe(mesh.httpsTarget)).serialNumber === serial;
 
-test('an Envoy that starts without its TLS listener is not ready, reports why, and is ready once it has it', async () => {
+test('an Envoy that starts without its TLS listener is not ready, reports why, and becomes ready with it', async () => {
   putRefusedCertificate();
   await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
   const gateway = mesh.startGateway();
-  // It serves the listeners that were accepted.
+  // Envoy serves the accepted listeners.
   await mesh.waitForAnswer(mesh.httpTarget);
   await eventually('it says why', () => gateway.program.output().includes('LIVE, but Envoy rejected 1 listener'));
   expect(gateway.program.output()).toContain('only RSA certificates with 2048-bit or larger keys are supported');
@@ -45,7 +45,7 @@ test('an Envoy that starts without its TLS listener is not ready, reports why, a
   await eventually('the good certificate is served', () => serves(serial));
 });
 
-test('a serving Envoy keeps the certificate that it has, and is ready', async () => {
+test('a serving Envoy keeps its certificate when the new one is rejected, and stays ready', async () => {
   const serial = mesh.renewCertificate();
   await eventually('the good certificate is served', () => serves(serial));
   const before = mesh.envoysOf(mesh.gateway!).at(-1)!.pid;

@@ -1,4 +1,4 @@
-/** SIGUSR1 straight to Envoy, as log rotation sends it, also to a parent that is shutting down and has no handler any more. */
+/** SIGUSR1 directly to Envoy, as log rotation sends it, also to a parent in its shutdown, which no longer handles it. */
 import { expect, onTestFinished, test } from 'vitest';
 import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
 import { envoysIn, readyAgent } from '../harness/contained-agent.ts';
@@ -19,7 +19,7 @@ try:
     time.sleep(0.001)
 except ProcessLookupError: pass`;
 
-test('SIGUSR1 that kills a parent in its shutdown costs no request, and its child keeps serving', async () => {
+test('SIGUSR1 that kills a parent in its shutdown fails no request, and its child keeps serving', async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
     bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
@@ -49,7 +49,7 @@ test('SIGUSR1 that kills a parent in its shutdown costs no request, and its chil
     await eventually('the agent has seen its exit', () => exitsOf(container.program.lines, parents - 1).length > 0);
     return exitsOf(container.program.lines, parents - 1).some((line) => line.includes('SIGUSR1'));
   });
-  // A child that is considered doomed is replaced at once.
+  // The agent would immediately replace a child that it considers doomed.
   const starts = (): number => container.program.lines.filter((line) => line.includes('Envoy is live')).length;
   const before = starts();
   container.signal('SIGHUP');

@@ -14,7 +14,7 @@ let mesh: Mesh;
 /** All activities of the programs: starts, a hot restart, a crash, a push, the shutdown. */
 beforeAll(async () => {
   mesh = await Mesh.create({ drainMs: 1_000, parentShutdownMs: 2_000 });
-  // The periodic messages of the xDS streams, too.
+  // Also records the periodic messages of the xDS streams.
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--traceLevel', 'full'])]);
   const gateway = mesh.startGateway(['--traceLevel', 'full']);
   await Promise.all([gateway, mesh.startSidecar()].map((agent) => mesh.waitForAgent(agent)));
@@ -47,7 +47,7 @@ async function chartpilot(...args: string[]): Promise<{ code: number | null; out
   return { code, output: program.output() };
 }
 
-test('the traces of agents and control plane, recorded with real Envoys, replay without a difference', async () => {
+test('traces of agents and control plane with real Envoys replay without a difference', async () => {
   const programs = mesh.traceFiles.map((file) => {
     return (JSON.parse(readFileSync(file, 'utf8').split('\n', 1)[0]!) as TraceHeader).program;
   });
@@ -55,7 +55,7 @@ test('the traces of agents and control plane, recorded with real Envoys, replay 
   const { code, output } = await chartpilot('replay', ...mesh.traceFiles);
   expect(code, output).toBe(0);
   expect(output.match(/compared, no difference/g)).toHaveLength(3);
-  // Every record but the lines that Envoy wrote.
+  // Every record except lines that Envoy wrote.
   for (const file of mesh.traceFiles) {
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1);
     const told = lines.filter((line) => (JSON.parse(line) as { kind: string }).kind !== 'log').length;
@@ -63,7 +63,7 @@ test('the traces of agents and control plane, recorded with real Envoys, replay 
   }
 });
 
-test('a test generated from such a trace passes, with the installed package', async () => {
+test('a test generated from a recorded trace passes with the installed package', async () => {
   const lines = readFileSync(mesh.gateway!.traceFile, 'utf8').trimEnd().split('\n');
   const [header, ...records] = lines.map((line) => JSON.parse(line) as TraceLine);
   const live = (records as TraceRecord[]).find(
@@ -92,7 +92,7 @@ test('a test generated from such a trace passes, with the installed package', as
   expect(code).toBe(0);
 });
 
-test('on one axis, each push leads to its Envoy, and the ACK back; they align the clocks', async () => {
+test('on one axis, each push leads to its Envoy and the ACK back, which aligns the clocks', async () => {
   const merged = join(mesh.root, 'merged.trace');
   const { code, output } = await chartpilot('trace', '--merge', merged, ...mesh.traceFiles);
   expect(code, output).toBe(0);
@@ -103,10 +103,10 @@ test('on one axis, each push leads to its Envoy, and the ACK back; they align th
   expect(pushes.length).toBeGreaterThan(8);
   expect(pushes).toHaveLength(toldOf('response.forwarded').length);
   const answers = toldOf('request.forwarded').filter(({ event }) => event.nonce !== '');
-  // Except for messages in transit when an Envoy was killed, or at the end.
+  // Except messages in transit when an Envoy was killed, or at the end.
   expect(answers.length - toldOf('xds.answer').length).toBeLessThan(3);
   expect(answers.length).toBeGreaterThan(8);
-  // Messages both ways in milliseconds: the gateway's clock is known to them.
+  // Messages in both directions determine the offset of the gateway's clock, in milliseconds.
   const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
   // New connections have their first pushes without an order.
@@ -115,7 +115,7 @@ test('on one axis, each push leads to its Envoy, and the ACK back; they align th
   });
   const why = await chartpilot('trace', merged, '--why', String(ofWeights.at(-1)!.seq));
   expect(why.output).toMatch(/← pilot-discovery:ads-connection-\d+\/stream → .*response\.sent/);
-  // Weights were changed in a file: the output names it, and the time.
+  // Weights changed in a file: the output names the file and the time.
   expect(why.output).toMatch(
     /connection\.push[\s\S]*push\.request .*VirtualService\/demo\/sample[\s\S]*source\.changed/,
   );

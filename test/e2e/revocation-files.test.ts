@@ -1,4 +1,4 @@
-/** A real Envoy that requests authorities and their revocation lists from the agent's secret server: `caCrl` files of a MUTUAL server. */
+/** A real Envoy that requests authorities and CRLs from the agent's SDS server: `caCrl` files of a MUTUAL server. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -96,7 +96,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test('an unusable list changes nothing for clients; the next usable one does', async () => {
+test('an unusable CRL file changes nothing for clients, and the next usable one applies', async () => {
   expect(await both()).toBe('refused 200');
   for (const bad of [
     'garbage',

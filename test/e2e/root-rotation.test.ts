@@ -1,4 +1,4 @@
-/** The root of a mesh is rotated under load: the control plane notifies all workloads, and no connection fails. */
+/** The root of a mesh is rotated under load: the control plane distributes it to all workloads, and no connection fails. */
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -84,7 +84,7 @@ class RotatedMesh {
     return this.mesh.startLoad({
       target: this.mesh.httpTarget,
       clients: [
-        // A connection fails for seconds: fifty requests a second detect that as well as a thousand, for a fifth of the work.
+        // A fault lasts for seconds, so fifty requests a second detect it as well as a thousand would.
         { kind: 'ka', count: 2, pauseMs: 80 },
         { kind: 'new', count: 1, pauseMs: 100 },
         { kind: 'h2', count: 1, streams: 2, pauseMs: 80 },
@@ -93,7 +93,7 @@ class RotatedMesh {
     });
   }
 
-  /** Waits until the authority, and every Envoy, trusts the next root alone. */
+  /** Waits until the authority and every Envoy trust only the next root. */
   async rotated(before: AuthorityPage, seen: (now: AuthorityPage) => Promise<void> = async () => {}): Promise<void> {
     const page = await eventually(
       'the next root is the only one',
@@ -115,7 +115,7 @@ class RotatedMesh {
   }
 }
 
-/** The certificates of a secret that an Envoy has. */
+/** The certificates of a secret in Envoy. */
 async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): Promise<X509Certificate[]> {
   const address = `http://127.0.0.1:${adminPort}/config_dump?resource=dynamic_active_secrets`;
   const response = await fetch(address, { signal: AbortSignal.timeout(30_000) });
@@ -138,7 +138,7 @@ async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): 
 const ownSerialNumber = async (agent: AgentProgram): Promise<string | undefined> =>
   (await secret(agent, 'default'))[0]?.serialNumber;
 
-/** Output folder of an agent's certificates, below its own folder. */
+/** Output folder of an agent's certificates, relative to the agent's folder. */
 const output = 'out';
 
 interface Identity {
@@ -161,7 +161,7 @@ class ResumingClient {
     this.#mesh = mesh;
   }
 
-  /** Key and certificate of one issue: they are written one after the other. */
+  /** Key and certificate of the same issue; the agent writes them one after the other. */
   identity(): Identity {
     const read = (name: string): string => readFileSync(join(this.#mesh.root, 'gateway', output, name), 'utf8');
     for (;;) {
@@ -175,7 +175,7 @@ class ResumingClient {
   start(): void {
     this.#work = (async () => {
       while (!this.#isStopped) {
-        // The current identity: a renewed one is rejected shortly after, when the last workload has renewed.
+        // Reads the current identity: the previous one is rejected soon after the last workload has renewed.
         const outcome = await this.ask(this.identity(), this.session);
         this.requests++;
         if (typeof outcome === 'string') this.failures.push(outcome);
@@ -190,7 +190,10 @@ class ResumingClient {
     await this.#work;
   }
 
-  /** One request over a new connection. @returns why it failed, or whether the session was resumed */
+  /**
+   * One request over a new connection.
+   * @returns why it failed, or whether the session was resumed
+   */
   ask(identity: Identity, session: Buffer | undefined): Promise<string | { isResumed: boolean }> {
     return new Promise((resolve) => {
       const asked = request(
@@ -217,7 +220,7 @@ class ResumingClient {
   }
 }
 
-/** An intermediate below its own root, as a user puts it into ROOT_CA_DIR: each file whole, the certificate last. */
+/** Writes an intermediate with its own root into ROOT_CA_DIR as a user does: complete files, the certificate last. */
 function plug(directory: string, name: string): void {
   const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
@@ -239,7 +242,7 @@ function plug(directory: string, name: string): void {
   }
 }
 
-/** Each certificate in use leads to the roots of now, and a list of each of them lies beside it. */
+/** Each active certificate has an active root and a CRL of that root beside it. */
 async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }: AuthorityPage): Promise<void> {
   expect(lists.split('BEGIN X509 CRL').length - 1).toBe(roots.length);
   const directory = mkdtempSync(join(tmpdir(), 'lists-'));
@@ -259,8 +262,8 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
 }
 
 /**
- * For each mode, where the control plane is killed in each of some rotations in a row; in the long form, in each stage of four. The roots
- * that are tainted below are self-generated, one after the other: a rotation on request differs only in its time.
+ * Modes, each with the stages of consecutive rotations in which the control plane is killed; the long form kills it in each stage. The
+ * tainted roots below are self-generated consecutively: a rotation on request differs only in its time.
  */
 const everywhere = [[], ['trusting'], ['signing'], ['dropping']];
 const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({
@@ -268,7 +271,7 @@ const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>
   full: { 'self-signed': everywhere, 'plugged in': everywhere },
 });
 
-describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills) => {
+describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode, kills) => {
   let rotated: RotatedMesh;
   let plugged: string;
   let client: ResumingClient;
@@ -286,7 +289,7 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
     await conclude(rotated?.mesh);
   });
 
-  test(`${kills.length} consecutive roots are trusted before any workload has a certificate of them; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
+  test(`${kills.length} roots are trusted before any workload has a certificate of them; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
     const started = rotated.pids;
     client = new ResumingClient(rotated.mesh);
     const first = client.identity();
@@ -308,12 +311,12 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
           await expectListed(rotated, now);
         }
       });
-      // If it was killed there, the stage may be over when it is back.
+      // If the control plane was killed in this stage, the stage may be over after its restart.
       if (!stages.includes('signing')) expect(listed).toContain('signing');
       expect(left).toEqual(new Set());
     }
-    // The authority's own port has a certificate of the last root by now. Agents have the first one in their files: they verify it with the
-    // roots that they received, on new connections.
+    // The authority's port now has a certificate of the last root. Agents have the first root in their files: on new connections they verify
+    // with the received roots.
     await rotated.restartDiscovery();
     for (const envoy of rotated.envoys) {
       const last = await ownSerialNumber(envoy);
@@ -329,9 +332,9 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
       `${mode}: ${kills.length} roots, ${report.total} requests and ${client.requests} of a client that resumes, ${client.resumed} of them over a session of before: none failed`,
     );
     expect(await client.ask(client.identity(), undefined)).toEqual({ isResumed: false });
-    // Certificates of a dropped root are rejected, and so are sessions of that time.
+    // Certificates and sessions of a dropped root are rejected.
     expect(await client.ask({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
-    // None of it has cost a restart.
+    // No Envoy was restarted.
     expect(rotated.pids).toEqual(started);
   });
 });
@@ -354,7 +357,7 @@ describe('a tainted root', () => {
         return record.kind === 'event' && record.event.type === type ? [record] : [];
       });
 
-  test('is out of use within half a minute, even with one-day certificates: no request fails', async () => {
+  test('is dropped within half a minute, even with one-day certificates, and no request fails', async () => {
     const before = await rotated.page();
     const load = await rotated.startLoad();
     await rotated.order('taint');
@@ -380,7 +383,7 @@ describe('a tainted root', () => {
   test('is kept while a workload would lose its connections, which is named, until an operator permits it', async () => {
     const before = await rotated.page();
     const load = await rotated.startLoad();
-    // It hangs: it neither reports the roots that it trusts, nor renews. New connections reach the other gateway.
+    // The gateway hangs: it neither reports its trusted roots nor renews. New connections reach the other gateway.
     process.kill(rotated.extra.program.pid, 'SIGSTOP');
     try {
       await rotated.order('taint');
@@ -402,7 +405,7 @@ describe('a tainted root', () => {
       process.kill(rotated.extra.program.pid, 'SIGCONT');
     }
     await load.stop();
-    // It restarts with a file of the first root, and verifies the control plane by the received roots, which do not include the last one.
+    // Restarts with a file of the first root, and verifies the control plane with the received roots, which do not include the last one.
     for (const envoy of [rotated.mesh.gateway!, rotated.mesh.sidecar!]) {
       const [leaf] = await secret(envoy, 'default');
       const [root] = await secret(envoy, 'ROOTCA');

@@ -1,4 +1,4 @@
-/** F2 and fact 4: an Envoy that accepts no further child is replaced by one of the other base ID, which starts beside it. */
+/** F2 and fact 4: an Envoy that accepts no further child is replaced by an Envoy with the other base ID, which starts beside it. */
 
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,11 +30,11 @@ const clients: readonly ClientPlan[] = [
 ];
 /** Connections that may carry a request when their Envoy is killed: `h2` has two. */
 const atMostInFlight = 6;
-/** On a busy machine a client is notified late of its closed connection. */
+/** On a busy machine a client notices a closed connection late. */
 const killSeenWithinMs = 2_000;
 /** The load counts its time from its own start. */
 const clockSkewMs = 20;
-/** A socket that is closed resets what the kernel has accepted for it (spec/envoy-hot-restart.md §4: 1 to 18 in 12,000). */
+/** Closing a listening socket resets connections that only the kernel has accepted (spec/envoy-hot-restart.md §4: 1 to 18 in 12,000). */
 const resetsAllowed = 3;
 
 /** A doomed child serves normally until its next message to its exited parent, at most this long. */
@@ -62,7 +62,10 @@ interface Readiness {
   readonly others: readonly string[];
 }
 
-/** Requests readiness continuously. @returns a function that stops it and returns the responses */
+/**
+ * Probes readiness continuously.
+ * @returns a function that stops it and returns the responses
+ */
 function watchReadiness({ program, statusPort }: AgentProgram): () => Promise<Readiness> {
   let watching = true;
   const fromLine = program.lines.length;
@@ -77,7 +80,7 @@ function watchReadiness({ program, statusPort }: AgentProgram): () => Promise<Re
       if (response.status !== 200) others.push(`${askedAt} to ${new Date().toISOString()}: ${response.status}`);
       await sleep(20);
     }
-    // The response has no body: a probe needs none, and the log has the reason.
+    // The response has no body, so the reason is taken from the log.
     if (others.length > 0) others.push(...program.lines.slice(fromLine));
     return { asked, others };
   })();
@@ -97,7 +100,7 @@ async function adminEpoch(port: number): Promise<number> {
   return info.command_line_options.restart_epoch ?? 0;
 }
 
-/** The mark in shared memory that a child leaves if it exits during its start, in an unknown layout that cannot be repaired. */
+/** Writes the mark that a child leaves in shared memory if it exits during its start, in an unknown layout that cannot be repaired. */
 function breakHotRestart(baseId: number): void {
   const memory = openSync(sharedMemoryFile(baseId), 'r+');
   writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
@@ -105,7 +108,7 @@ function breakHotRestart(baseId: number): void {
   closeSync(memory);
 }
 
-test('S19: after a permanently stuck hot restart the next Envoy starts beside the old one, under the spare base ID', async () => {
+test('S19: after a permanently stuck hot restart, the next Envoy starts beside the old one with the spare base ID', async () => {
   mesh = await startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 1_000, parentShutdownMs: 4_000 });
   const gateway = mesh.gateway!;
   const run = await load(mesh);
@@ -120,7 +123,7 @@ test('S19: after a permanently stuck hot restart the next Envoy starts beside th
   const sparePort = Number(/address=127\.0\.0\.1:(\d+)/.exec(moved)![1]);
   await expect(adminEpoch(gateway.adminPort)).rejects.toThrow('fetch failed');
 
-  // From here on the spare base ID is one like any other.
+  // From here on the spare base ID is an ordinary one.
   await servedCertificate(mesh, mesh.renewCertificate());
   expect(await soleEnvoy(mesh)).toMatchObject({ epoch: 1, baseId: replacement.baseId });
   expect(await adminEpoch(sparePort)).toBe(1);
@@ -130,7 +133,7 @@ test('S19: after a permanently stuck hot restart the next Envoy starts beside th
   );
   expect(metrics).toContain('istio_agent_envoy_serving{epoch="epoch-1b"} 1\n');
   expect(metrics).toContain('istio_agent_envoy_not_serving_seconds_total 0\n');
-  // Envoy's own, from the spare port.
+  // Envoy's own metrics, from the spare port.
   expect(metrics).toMatch(/^envoy_server_hot_restart_epoch\{\} 1$/m);
 
   const { asked, others } = await readiness();

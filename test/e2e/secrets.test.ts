@@ -1,6 +1,6 @@
 /**
- * An Envoy gets its certificate and its roots from its agent, and the agent from the authority of pilot-discovery, all as shipped: they
- * are renewed under load, no request fails and nothing is restarted.
+ * An Envoy gets its certificate and roots from its agent, and the agent from the authority of pilot-discovery: they are renewed under load,
+ * no request fails and nothing restarts.
  */
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -21,7 +21,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** The long form has as many as must be shown under load; each takes two seconds. */
+/** The long form has the number required under load; each rotation takes two seconds. */
 const rotations = sized({ short: 6, full: 100 });
 const limitMs = 200_000 + rotations * 5_000;
 vi.setConfig({ testTimeout: limitMs + 600_000 });
@@ -101,7 +101,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** A port of mutual TLS, as the control plane's listeners name their certificates. */
+/** A port with mutual TLS, whose certificates are named as in the control plane's listeners. */
 function override(port: number): object {
   const source = {
     api_config_source: {
@@ -166,7 +166,10 @@ const tlsOptions = () => ({
   checkServerIdentity: () => undefined,
 });
 
-/** One request. @returns the serial number of the presented certificate, or why it failed */
+/**
+ * One request.
+ * @returns the serial number of the presented certificate, or why it failed
+ */
 function ask(agentOfClient: Agent | false): Promise<string | Error> {
   return new Promise((resolve) => {
     const asked = request({ ...tlsOptions(), agent: agentOfClient, path: '/' }, (response) => {
@@ -196,11 +199,11 @@ function events(type: string): (TraceRecord & { kind: 'event' })[] {
     });
 }
 
-test(`${rotations} consecutive certificates, under load`, async () => {
+test(`Envoy serves ${rotations} consecutive certificates under load, and no request fails`, async () => {
   await eventually('the first answer', async () => typeof (await ask(false)) === 'string', {
     hopeless: () => agent.exit && agent.lines.join('\n'),
   });
-  // A connection that stays open from the beginning to the end.
+  // A connection that stays open during all rotations.
   listening = connect(tlsOptions());
   let isLost = false;
   listening.once('close', () => (isLost = true));
@@ -221,7 +224,7 @@ test(`${rotations} consecutive certificates, under load`, async () => {
   expect(serials.size).toBeGreaterThan(rotations);
   expect(requests).toBeGreaterThan(100);
   expect(isLost).toBe(false);
-  // Every copy in Envoy, not the first alone (istio#39985). The next one may arrive between the two requests.
+  // Every copy in Envoy, not only the first one (istio#39985). The next certificate may arrive between the two requests.
   const admin = createAdminClient('127.0.0.1', ports.admin);
   await eventually('the certificate of a handshake is among those that Envoy says it has', async () => {
     const shaken = await ask(false);

@@ -1,6 +1,6 @@
 /**
- * Agents as deployed: the sidecar's agent connects its Envoy to the control plane, serves its certificate, and resolves the workload's
- * names. A newer one replaces it, on request and after kill -9, without an effect on clients.
+ * The sidecar's agent connects its Envoy to the control plane, serves its certificate, and resolves the workload's names. A newer agent
+ * replaces it, on request and after kill -9, without an effect on clients.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -58,14 +58,14 @@ const isAnswered = async (): Promise<boolean> => {
   }
 };
 
-/** The timeout of a resolver (resolv.conf(5), `timeout`), and the time of a response on a busy machine. */
+/** The timeout of a resolver (resolv.conf(5), `timeout`) plus the time of a response on a busy machine, in milliseconds. */
 const patienceMs = 8_000;
 
-/** Queries the agent for a name of its table every few milliseconds, and counts the outcomes. */
+/** Queries the agent for a name of its table every few milliseconds, and counts the results. */
 class NameClient {
   asked = 0;
   readonly answers = new Map<number, number>();
-  /** Several that stay open: one could not buffer what a new agent sends at once to all waiting clients. */
+  /** Several open sockets: one could not buffer the responses that a new agent sends at once. */
   readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#opened());
   #isOver = false;
   readonly #run: Promise<void>;
@@ -83,14 +83,14 @@ class NameClient {
     while (!this.#isOver) {
       const id = ++this.asked;
       const query = encode({ type: 'query', id, questions: [{ type: 'A', name: sampleHost }] });
-      // Every second query has another client, as the kernel assigns each client to one of two sockets that share a port.
+      // Every second query uses a new socket, because the kernel assigns each client address to one of two sockets that share a port.
       const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#once();
       socket.send(query, port, '127.0.0.1');
       await sleep(4);
     }
   }
 
-  /** Closed after its response, or when its timeout has passed. */
+  /** A socket that is closed after its response or timeout. */
   #once(): Socket {
     const socket = this.#opened();
     const limit = setTimeout(() => socket.close(), patienceMs).unref();
@@ -125,7 +125,7 @@ async function underLoad(
   let longestMs = 0;
   let isOver = false;
   const asking = (async () => {
-    // Less the time in which this process or an agent was runnable without a processor.
+    // The time during which this process or an agent waited for a processor is subtracted.
     const queued = (): ReadonlyMap<number, number> =>
       new Map([process.pid, ...nodes()].map((pid) => [pid, queuedMs(pid)]));
     let since = { ms: performance.now(), queued: queued() };
@@ -155,18 +155,18 @@ async function underLoad(
 }
 
 const isReady = async (): Promise<boolean> => {
-  const ask = fetch(`http://127.0.0.1:${sidecar.statusPort}/healthz/ready`);
-  return ask.then(({ status }) => status === 200).catch(() => false);
+  const probe = fetch(`http://127.0.0.1:${sidecar.statusPort}/healthz/ready`);
+  return probe.then(({ status }) => status === 200).catch(() => false);
 };
 
-test(`${times} newer agents replace that of a sidecar, with hot restarts between: no request fails`, async () => {
+test(`${times} replacements of a sidecar's agent by a newer one, with hot restarts between, fail no request`, async () => {
   const first = envoys();
   expect(first).toHaveLength(1);
   const { longestMs, names, lost, empty } = await underLoad(async () => {
     for (let time = 0; time < times; time++) {
       const [before] = nodes();
       sidecar.container.signal('SIGUSR2');
-      // While the newer one starts, while the older one hands over, or after: the deciding agent does it.
+      // A hot restart is requested during the start of the newer agent, during the hand-over, and after it.
       const ordered =
         time % 3 === 1 ? sleep((time * 97) % 1_200).then(() => sidecar.container.signal('SIGHUP')) : undefined;
       await eventually('a newer agent is alone', () => nodes().length === 1 && nodes()[0] !== before, { everyMs: 5 });
@@ -178,15 +178,15 @@ test(`${times} newer agents replace that of a sidecar, with hot restarts between
   });
   console.log(`${times} agents; the status port answered nobody for ${longestMs} ms; ${names}`);
   expect(longestMs).toBeLessThan(500);
-  // No response comes from an agent that does not know the names.
+  // No response comes from an agent without the name table.
   expect({ lost, empty }).toEqual({ lost: 0, empty: 0 });
   await sidecar.container.hasNoZombie();
 });
 
-test(`${kills} kills of either agent during a hand-over, and of a single one: no request fails`, async () => {
+test(`${kills} kills of either agent during a hand-over, and of a single agent, fail no request`, async () => {
   const { longestMs, names, lost } = await underLoad(async () => {
     for (let kill = 0; kill < kills; kill++) {
-      // Ten agents in a row that live for less than two seconds end the launcher.
+      // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (kill % 5 === 4) await sleep(2_500);
       const [older] = nodes();
       if (kill % 4 !== 3) sidecar.container.signal('SIGUSR2');
@@ -196,7 +196,7 @@ test(`${kills} kills of either agent during a hand-over, and of a single one: no
       try {
         if (victim !== undefined) process.kill(victim, 'SIGKILL');
       } catch {
-        // It has exited: it was faster.
+        // The agent exited before it could be killed.
       }
       await eventually('one agent is left, and ready', async () => nodes().length === 1 && (await isReady()), {
         everyMs: 10,
@@ -205,12 +205,12 @@ test(`${kills} kills of either agent during a hand-over, and of a single one: no
     }
   });
   console.log(`${kills} kills; the status port answered nobody for ${longestMs} ms; ${names}`);
-  // Queries that an agent had read without a response are lost with it: some milliseconds of queries, formerly seconds.
+  // Queries that a killed agent had read are lost: those of a few milliseconds, formerly of seconds.
   expect(lost).toBeLessThanOrEqual(3 * kills);
   await sidecar.container.hasNoZombie();
 });
 
-/** Each step of a replacement, as recorded in the trace of one of the two. */
+/** Each step of a replacement, as recorded in the trace of one of the two agents. */
 const allSteps = [
   'successor.ready',
   'succession.due',
@@ -231,9 +231,9 @@ const { killedAt } = sized({
   full: { killedAt: both(allSteps) },
 });
 
-test(`either agent is killed at its step, ${killedAt.length} times: no request fails, and hot restarts still work`, async () => {
+test(`killing either agent at each of ${killedAt.length} steps fails no request, and hot restarts still work`, async () => {
   const folder = join(mesh!.root, 'traces');
-  // Polled each millisecond: of fifty agents most have exited, and write nothing more.
+  // Polled each millisecond, so sizes and counts are cached: most of the fifty agents have exited.
   const counted = new Map<string, { size: number; count: number }>();
   const toldIn = (name: string, step: string): number => {
     const file = join(folder, name);
@@ -250,7 +250,7 @@ test(`either agent is killed at its step, ${killedAt.length} times: no request f
       .reduce((sum, name) => sum + toldIn(name, step), 0);
   const { longestMs, names, lost, empty } = await underLoad(async () => {
     for (const [index, [side, step]] of killedAt.entries()) {
-      // Ten agents in a row that live for less than two seconds end the launcher.
+      // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (index % 5 === 4) await sleep(2_500);
       const [older] = nodes();
       const before = told(step);
@@ -260,7 +260,7 @@ test(`either agent is killed at its step, ${killedAt.length} times: no request f
       try {
         process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
       } catch {
-        // It has exited: it was faster.
+        // The agent exited before it could be killed.
       }
       await eventually(
         `${side} killed at ${step}: one agent is left, and ready`,
@@ -280,18 +280,18 @@ test(`either agent is killed at its step, ${killedAt.length} times: no request f
   await eventually('Envoy is restarted hot', async () => !envoys().slice(-1).includes(newest!) && (await isReady()));
 });
 
-test('no socket of an exited agent is left beside those of the live one, and its traces conform to the diagrams', async () => {
+test('no socket of an exited agent is left, and the traces of all agents conform to the diagrams', async () => {
   const directory = join(mesh!.root, 'sidecar');
   const sockets = readdirSync(directory).filter((name) => name.startsWith('XDS'));
   expect(sockets.length).toBeLessThanOrEqual(3);
   const folder = join(mesh!.root, 'traces');
-  // An agent that was killed before its first record has left an empty one.
+  // An agent that was killed before its first record left an empty trace.
   const traces = readdirSync(folder)
     .filter((name) => name.startsWith('sidecar'))
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).size > 0);
   expect(traces.length).toBeGreaterThan(times);
-  // Without those that were killed before they had opened anything.
+  // Without agents that were killed before they opened anything.
   const newer = traces
     .filter((name) => !name.endsWith('.ndjson'))
     .map((name) => readFileSync(name, 'utf8').split('\n').slice(1))
@@ -299,7 +299,7 @@ test('no socket of an exited agent is left beside those of the live one, and its
   const [roots = -1, listening = -1] = ['trust-bundle.received', 'xds.listening'].map((type) =>
     newer.findIndex((record) => record.includes(`"${type}"`)),
   );
-  // The roots that the control plane sent are known before any Envoy requests them.
+  // The roots of the control plane are known before any Envoy requests them.
   expect(roots).toBeGreaterThan(-1);
   expect(roots).toBeLessThan(listening);
   const { code, output } = await checkTraces(traces);

@@ -1,6 +1,6 @@
 /**
- * The real agent with a stand-in for Envoy, which does on command what a real Envoy cannot be forced to do (test/stand-in/).
- * Facts are those of spec/envoy-hot-restart.md §0.
+ * The real agent with a stand-in for Envoy, which does on command what a real Envoy cannot be forced to do (test/stand-in/). Facts are those
+ * of spec/envoy-hot-restart.md §0.
  */
 
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  // A second signal ends it at once, in any state. Two in one moment would be one.
+  // A second signal ends the agent immediately, in any state. Two simultaneous signals would count as one.
   agent.program.signal('SIGTERM');
   await sleep(100);
   await agent.program.stop();
@@ -53,7 +53,7 @@ const agentSays = (pattern: RegExp): Promise<string> => agent.program.line(patte
 /** The serving processes, as the operating system lists them. */
 const envoys = (): string[] => mesh.envoysOf(agent).map(({ epoch }) => `epoch ${epoch}`);
 
-test('an Envoy that is slow to become live is waited for, and the agent is ready when it is live', async () => {
+test('the agent waits for a slow Envoy, and is ready when Envoy is live', async () => {
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);
@@ -63,7 +63,7 @@ test('an Envoy that is slow to become live is waited for, and the agent is ready
   await mesh.waitForAgent(agent);
 });
 
-test('a bootstrap that Envoy rejects is reported with its message, and never becomes a process', async () => {
+test('the agent reports a bootstrap that Envoy rejects with its message, and starts no process', async () => {
   let refuses = true;
   control.begin = ({ mode }) =>
     mode === 'validate' && refuses ? { exit: { code: 1, lastWords: 'no such field: bogus' } } : {};
@@ -85,7 +85,7 @@ test('S8: an Envoy that exits with 0 without a stop request is restarted, from e
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('a crash is reported with the signal and the last output, even if that ends in the middle of a line', async () => {
+test('the agent reports a crash with the signal and the last output, even without a final newline', async () => {
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
@@ -95,8 +95,8 @@ test('a crash is reported with the signal and the last output, even if that ends
   await mesh.waitForAgent(agent);
 });
 
-test('an Envoy that floods its log is read as fast as it writes, and no line is lost', async () => {
-  // Into a file: a reader that other tests slow down would lose lines.
+test('the agent reads the log of an Envoy that floods it without losing a line', async () => {
+  // A file, because a reader that other tests slow down would lose lines.
   const log = join(mesh.root, 'gateway', 'flood.log');
   start('--proxyLogLevel', 'info', '--log_target', log);
   await mesh.waitForAgent(agent);
@@ -109,7 +109,7 @@ test('an Envoy that floods its log is read as fast as it writes, and no line is 
   expect(await readiness()).toBe(200);
 });
 
-test('fact 1: a parent that rejects its child is repaired, and the same epoch is tried again', async () => {
+test('fact 1: a parent that rejects its child is repaired, and the same epoch starts again', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -122,7 +122,7 @@ test('fact 1: a parent that rejects its child is repaired, and the same epoch is
   expect(envoys()).toEqual(['epoch 1']);
 });
 
-test('a child that exits before it is live costs nothing: its parent serves, the same epoch is tried again', async () => {
+test('a child that exits before it is live has no effect: its parent serves, and the same epoch starts again', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -137,7 +137,7 @@ test('a child that exits before it is live costs nothing: its parent serves, the
   expect(envoys()).toEqual(['epoch 1']);
 });
 
-test('fact 4: a draining parent that exits early dooms its child, which is replaced under the second base ID', async () => {
+test('fact 4: a draining parent that exits early dooms its child, which is replaced with the second base ID', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -154,7 +154,7 @@ test('fact 4: a draining parent that exits early dooms its child, which is repla
   expect(await readiness()).toBe(200);
 });
 
-test('an admin interface that refuses to drain does not keep the agent from exiting', async () => {
+test('the agent exits even if the admin interface refuses to drain', async () => {
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
@@ -166,7 +166,7 @@ test('an admin interface that refuses to drain does not keep the agent from exit
   expect(envoy.signals()).toEqual(['SIGTERM']);
 });
 
-test('an admin interface that withholds its responses is not waited for', async () => {
+test('the agent exits even if the admin interface does not respond', async () => {
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);
@@ -177,7 +177,7 @@ test('an admin interface that withholds its responses is not waited for', async 
   expect(await msWithoutQueueing([process.pid, agent.program.pid], stopping)).toBeLessThan(5_000);
 });
 
-test('an Envoy that ignores SIGTERM is killed by the second signal to the agent', async () => {
+test('the second signal to the agent kills an Envoy that ignores SIGTERM', async () => {
   control.begin = () => ({ ignores: ['SIGTERM'] });
   start();
   await mesh.waitForAgent(agent);
@@ -190,14 +190,14 @@ test('an Envoy that ignores SIGTERM is killed by the second signal to the agent'
   expect(envoys()).toEqual([]);
 });
 
-test('a killed agent takes the Envoy that ignores SIGTERM with it', async () => {
+test('an Envoy that ignores SIGTERM is killed with its killed agent', async () => {
   control.begin = () => ({ ignores: ['SIGTERM'] });
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
   await agent.program.stop({ signal: 'SIGKILL' });
   await eventually('the stand-in is gone', () => envoy.gone);
-  // The next one removes the files of the exited one.
+  // The next agent removes the files of the exited one.
   control.begin = () => ({});
   start();
   await mesh.waitForAgent(agent);

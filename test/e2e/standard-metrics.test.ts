@@ -1,4 +1,4 @@
-/** Istio's standard metrics in a mesh as it is shipped: pods with sidecars, strict mutual TLS, a stock Envoy (spec/standard-metrics.md). */
+/** Istio's standard metrics in a mesh of pods with sidecars, strict mutual TLS and a stock Envoy (spec/standard-metrics.md). */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -55,7 +55,7 @@ async function requests(pod: Pod, labels: Readonly<Record<string, string>> = {})
   return total(all.filter(([found]) => Object.entries(labels).every(([label, value]) => found[label] === value)));
 }
 
-/** Requests until both versions have responded. */
+/** Sends requests until both versions have responded. */
 async function ask(times: number, ...headers: string[]): Promise<string> {
   const { client } = mesh.pods;
   const given = headers.flatMap((header) => ['--header', header]);
@@ -162,7 +162,7 @@ test('counters continue over a hot restart of Envoy', async () => {
   await eventually('the new Envoy reports', async () => (await requests(client)) >= before + 5);
 });
 
-test('Telemetry objects change labels and turn metrics off during requests', async () => {
+test('Telemetry objects change labels and disable metrics under load', async () => {
   const { client } = mesh.pods;
   writeFileSync(
     telemetryFile(),
@@ -201,7 +201,7 @@ async function dropped(pod: Pod): Promise<number> {
   return total(await samples(pod, 'envoy_access_logs_grpc_access_log_logs_dropped'));
 }
 
-test('requests continue while the agent does not read, and each one is counted or counted as lost', async () => {
+test('requests continue while the agent does not read log entries, and each is counted or counted as lost', async () => {
   const { client } = mesh.pods;
   await eventually('metrics are on', async () => {
     const before = await requests(client);
@@ -217,7 +217,7 @@ test('requests continue while the agent does not read, and each one is counted o
     await eventually('requests are served', async () => (await load.report()).total > 100);
     process.kill(agent, 'SIGSTOP');
     const stoppedAt = (await load.report()).total;
-    // An entry has some 700 bytes: more than all buffers on the way contain.
+    // An entry has about 700 bytes; in total they exceed all buffers between Envoy and the agent.
     await eventually(
       'requests are served without the agent',
       async () => (await load.report()).total > stoppedAt + 20_000,

@@ -1,4 +1,4 @@
-/** F2: a child that exited before it was live left its mark in shared memory, and its parent rejects every other child. */
+/** F2: a child that exited before it was live left its mark in shared memory, so its parent rejects every other child. */
 
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test('the mark is cleared, the same epoch is tried again, and no request fails', async () => {
+test('the agent clears the mark of an exited child, starts the same epoch again, and no request fails', async () => {
   const load = await mesh.startLoad({
     target: mesh.httpsTarget,
     clients: [

@@ -1,6 +1,6 @@
 /**
- * `npm pack`, installed in an empty folder: its content, and that the demo's programs run from there, with the bundled Node and with
- * the oldest supported one.
+ * The output of `npm pack` and its installation in an empty folder; the demo runs from there with the bundled Node and with the oldest
+ * supported one.
  */
 import {
   cpSync,
@@ -34,7 +34,7 @@ let tarball: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'chartpilot-tarball-'));
   await execa('npm', ['run', '--silent', 'prepack'], { cwd: root });
-  // Without scripts: `prepare` would rebuild the files that other tests are running from.
+  // Without scripts: `prepare` would rebuild the files that other tests run.
   const flags = ['--ignore-scripts', '--silent', '--pack-destination', folder];
   const { stdout } = await execa('npm', ['pack', ...flags], { cwd: root });
   tarball = join(folder, stdout.trim());
@@ -44,7 +44,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let beside: Promise<string> | undefined;
 
-/** Its own folder with the charts' library, for those that have a Node: npm runs once. */
+/** A folder with its own copy of the chart library, for users with Node; npm runs once. */
 async function installBeside(name: string): Promise<string> {
   beside ??= install('beside', [tarball, '--omit=optional', 'xstate@5.33.3']);
   const into = join(folder, name);
@@ -52,7 +52,10 @@ async function installBeside(name: string): Promise<string> {
   return into;
 }
 
-/** `npm install` in a new folder. @returns the folder */
+/**
+ * `npm install` in a new folder.
+ * @returns the folder
+ */
 async function install(name: string, args: readonly string[]): Promise<string> {
   const into = join(folder, name);
   mkdirSync(into);
@@ -109,7 +112,7 @@ describe('the tarball', () => {
     expect(notices).toContain('Copyright 2008 Google Inc.');
   });
 
-  test('is an installable package: a version, no dependency but Node, which is optional', () => {
+  test('is an installable package with a version and Node as its only dependency, which is optional', () => {
     const manifest = JSON.parse(readFileSync(join(unpacked, 'package/package.json'), 'utf8')) as Record<
       string,
       unknown
@@ -122,7 +125,7 @@ describe('the tarball', () => {
   });
 });
 
-describe('installed in an empty folder', () => {
+describe('the tarball installed in an empty folder', () => {
   const bundled = async () => ({ folder: await install('with-node', [tarball]), path: systemPath });
   const own = async () => {
     const nodes = await install('node', [`node-linux-${process.arch}@${oldest}`]);
@@ -133,44 +136,52 @@ describe('installed in an empty folder', () => {
   test.each([
     { node: 'the Node that came along', version: 'v24.21.0', prepare: bundled },
     { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: own },
-  ])('with $node: the demo serves, restarts, and its traces follow the diagrams', async ({ version, prepare }) => {
-    const { folder: installedIn, path } = await prepare();
-    const env = { PATH: path };
-    const run = (program: string, args: readonly string[]) =>
-      execa(join(installedIn, 'node_modules/.bin', program), args, { cwd: installedIn, env, reject: false, all: true });
-    expect((await run('pilot-discovery', ['version'])).stdout).toContain(`node ${version}`);
+  ])(
+    'with $node: the demo serves and restarts, and its traces conform to the diagrams',
+    async ({ version, prepare }) => {
+      const { folder: installedIn, path } = await prepare();
+      const env = { PATH: path };
+      const run = (program: string, args: readonly string[]) =>
+        execa(join(installedIn, 'node_modules/.bin', program), args, {
+          cwd: installedIn,
+          env,
+          reject: false,
+          all: true,
+        });
+      expect((await run('pilot-discovery', ['version'])).stdout).toContain(`node ${version}`);
 
-    const mesh = await Mesh.create({ installedIn, env, drainMs: 1_000, parentShutdownMs: 3_000 });
-    onTestFinished(async () => void (await mesh.stop()));
-    await mesh.startAll();
-    for (const { program } of [mesh.discovery!, mesh.gateway!, mesh.sidecar!]) {
-      expect(readlinkSync(`/proc/${program.pid}/exe`)).toContain(version === `v${oldest}` ? '/node/' : '/with-node/');
-      expect(readFileSync(`/proc/${program.pid}/cmdline`, 'utf8')).toContain('/node_modules/chartpilot/dist/');
-    }
-    mesh.renewCertificate();
-    const epochOf = (): number => mesh.envoysOf(mesh.gateway!).at(-1)?.epoch ?? 0;
-    await eventually('the gateway is restarted', () => epochOf() === 1);
-    await mesh.waitForAgent(mesh.gateway!);
-    await mesh.waitForAnswer(mesh.httpsTarget);
-    expect(await mesh.stop({ keepDirectory: true })).toEqual([]);
+      const mesh = await Mesh.create({ installedIn, env, drainMs: 1_000, parentShutdownMs: 3_000 });
+      onTestFinished(async () => void (await mesh.stop()));
+      await mesh.startAll();
+      for (const { program } of [mesh.discovery!, mesh.gateway!, mesh.sidecar!]) {
+        expect(readlinkSync(`/proc/${program.pid}/exe`)).toContain(version === `v${oldest}` ? '/node/' : '/with-node/');
+        expect(readFileSync(`/proc/${program.pid}/cmdline`, 'utf8')).toContain('/node_modules/chartpilot/dist/');
+      }
+      mesh.renewCertificate();
+      const epochOf = (): number => mesh.envoysOf(mesh.gateway!).at(-1)?.epoch ?? 0;
+      await eventually('the gateway is restarted', () => epochOf() === 1);
+      await mesh.waitForAgent(mesh.gateway!);
+      await mesh.waitForAnswer(mesh.httpsTarget);
+      expect(await mesh.stop({ keepDirectory: true })).toEqual([]);
 
-    expect(mesh.traceFiles).toHaveLength(3);
-    const checked = await run('chartpilot', ['check', ...mesh.traceFiles]);
-    expect(checked.exitCode, checked.all).toBe(0);
-    const explained = await run('pilot-discovery', [
-      'validate',
-      join(installedIn, 'node_modules/chartpilot/examples/mesh'),
-    ]);
-    expect(explained.exitCode, explained.all).toBe(0);
-    const page = join(installedIn, 'page.html');
-    const drawn = await run('chartpilot', ['visualize', ...mesh.traceFiles, '--output', page]);
-    expect(drawn.exitCode, drawn.all).toBe(0);
-    expect(readFileSync(page, 'utf8')).toContain('<script');
-    const explored = await run('chartpilot', ['explore', '--triggers', '0', '--faults', '1', '--minutes', '1']);
-    expect(explored.exitCode, explored.all).toBe(0);
-  });
+      expect(mesh.traceFiles).toHaveLength(3);
+      const checked = await run('chartpilot', ['check', ...mesh.traceFiles]);
+      expect(checked.exitCode, checked.all).toBe(0);
+      const explained = await run('pilot-discovery', [
+        'validate',
+        join(installedIn, 'node_modules/chartpilot/examples/mesh'),
+      ]);
+      expect(explained.exitCode, explained.all).toBe(0);
+      const page = join(installedIn, 'page.html');
+      const drawn = await run('chartpilot', ['visualize', ...mesh.traceFiles, '--output', page]);
+      expect(drawn.exitCode, drawn.all).toBe(0);
+      expect(readFileSync(page, 'utf8')).toContain('<script');
+      const explored = await run('chartpilot', ['explore', '--triggers', '0', '--faults', '1', '--minutes', '1']);
+      expect(explored.exitCode, explored.all).toBe(0);
+    },
+  );
 
-  test('the exports for tests have code and types', async () => {
+  test('exports code and types for tests', async () => {
     const into = await installBeside('tests');
     cpSync(join(root, 'examples/generate'), into, { recursive: true });
     const made = await execa(
@@ -195,7 +206,7 @@ describe('installed in an empty folder', () => {
     expect(stdout).toBe('function function function');
   });
 
-  test('the door lock of the examples is recorded, displayed, checked, replayed, explored and tested', async () => {
+  test('records, displays, checks, replays, explores and tests the door lock of the examples', async () => {
     const into = await installBeside('lock');
     cpSync(join(root, 'examples/door-lock'), into, { recursive: true });
     const path = `${dirname(process.execPath)}:${systemPath}`;
@@ -258,7 +269,7 @@ describe('installed in an empty folder', () => {
   });
 });
 
-test('a test that the page exports runs where chartpilot is installed', async () => {
+test('runs a test that the page exports', async () => {
   const into = await installBeside('exported');
   symlinkSync(join(root, 'node_modules/vitest'), join(into, 'node_modules/vitest'));
   const { header, records } = recordedLife([]);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test('the trace of a real run is accepted; with one message out of order it is rejected, and the place is named', async () => {
+test('chartpilot check accepts the trace of a real run, and names the record if one message is out of order', async () => {
   const lines = readFileSync(mesh.gateway!.traceFile, 'utf8').trimEnd().split('\n');
   const trace = lines.map((line) => JSON.parse(line) as TraceLine);
   const indexOf = (type: string): number =>

@@ -1,6 +1,6 @@
 /**
- * The trace of an agent and its control plane in a run full of secrets: none of them is in the files or in what a debugger receives; the
- * debugger's stream is for this host and its user only; a debugger never blocks a program.
+ * Traces of an agent and its control plane in a run full of secrets: neither the files nor the debugger's stream contain a secret, only this
+ * user on this host can read the stream, and a debugger never blocks a program.
  */
 
 import { createPrivateKey, randomBytes } from 'node:crypto';
@@ -64,10 +64,10 @@ function found(text: string): string[] {
 
 const toldByEnvoy = ({ lines }: Viewer): string[] => lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
 
-/** Envoy's lines about such a request, redacted or not. */
+/** Envoy's log lines about such a request, redacted or not. */
 const wordsToldOf = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
 
-/** A request through the gateway with all that a client may send by way of identification. */
+/** A request through the gateway with every type of client credential. */
 async function sendIdentified(port: number): Promise<void> {
   const headers = {
     host: sampleHost,
@@ -76,7 +76,7 @@ async function sendIdentified(port: number): Promise<void> {
     'x-api-key': env.API_TOKEN,
     'x-access-token': env.ISTIO_META_CLIENT_SECRET,
   };
-  // No context marks these as secrets.
+  // Values without a context that marks them as secrets.
   const bare = [env.API_TOKEN, env.DB_PASSWORD, env.AWS_SECRET_ACCESS_KEY, env.DATABASE_URL].map(encodeURIComponent);
   const path = `/${bare.join('/')}?password=${env.ISTIO_META_CLIENT_SECRET}`;
   const [status] = await answerTo(port, headers, { path });
@@ -121,7 +121,7 @@ describe('a run with secrets in all inputs', () => {
     const from = program.lines.length;
     replaceFiles(directory, { 'tls.key': key.replace(/\n(?=[^-])/, '\nAAAA') });
     await program.line(loggedLine('config.rejected', { reason: /tls\.key/ }), { fromLine: from });
-    // Envoy's debug log exceeds what the trace accepts: in a quiet moment it accepts all.
+    // Envoy's debug log exceeds what the trace accepts; in a quiet moment the trace accepts all of it.
     await eventually('Envoy’s words about the request are sent to the debugger', async () => {
       await sleep(2_000);
       await sendIdentified(mesh.ports.http);
@@ -130,7 +130,7 @@ describe('a run with secrets in all inputs', () => {
     });
   });
 
-  test('the agent’s trace contains Envoy’s messages about client input, and not the input itself', () => {
+  test('records Envoy’s messages about client input in the agent’s trace, without the input', () => {
     const texts = toldByEnvoy(viewers[0]!);
     expect(texts).toContain("'authorization', '[redacted]'");
     expect(texts).toContain("'x-api-key', '[redacted]'");
@@ -139,25 +139,25 @@ describe('a run with secrets in all inputs', () => {
     expect(texts.some((text) => text.includes('/[redacted]/[redacted]/[redacted]/postgres'))).toBe(true);
   });
 
-  test('neither the debugger streams nor the files contain any of the secrets', () => {
+  test('has none of the secrets in the debugger streams and in files', () => {
     const files = mesh.traceFiles.map((file) => readFileSync(file, 'utf8'));
     expect(files).toHaveLength(2);
     for (const text of [...files, ...viewers.map((viewer) => viewer.text)]) {
       expect(text.length).toBeGreaterThan(10_000);
       expect(found(text)).toEqual([]);
     }
-    // The search finds what is there.
+    // Checks that the search finds secrets.
     expect(found(JSON.stringify({ x: `${env.API_TOKEN} ${ownKey}` })).length).toBeGreaterThanOrEqual(3);
   });
 
-  test('the token of the debugger is in no trace and no log either', () => {
+  test('has no debugger token in traces and logs', () => {
     const token = readDebuggerToken(port)!;
     const texts = [...mesh.traceFiles.map((file) => readFileSync(file, 'utf8')), mesh.gateway!.program.output()];
     for (const text of texts) expect(text).not.toContain(token);
   });
 
-  test('the agent’s own log contains none of the secrets, and Envoy’s debug log no key', () => {
-    // Envoy logs everything, and logs it there.
+  test('has none of the secrets in the agent’s log, and no key in Envoy’s debug log', () => {
+    // Envoy logs client input into the same file.
     const isSaid = (line: string): boolean => line.includes('\tenvoy\t');
     const own = mesh.gateway!.program.lines.filter((line) => !isSaid(line)).join('\n');
     expect(found(own)).toEqual([]);
@@ -165,7 +165,7 @@ describe('a run with secrets in all inputs', () => {
     expect(keys).toEqual([]);
   });
 
-  test('a debugger receives the same records as the file, to the last one, and SIGTERM waits for no debugger', async () => {
+  test('a debugger receives all records of the trace file, and SIGTERM waits for no debugger', async () => {
     const { program, traceFile } = mesh.gateway!;
     await program.stop();
     const exitedAt = Date.now();
@@ -181,7 +181,7 @@ describe('a run with secrets in all inputs', () => {
   });
 });
 
-describe('the stream of a live agent', () => {
+describe('the trace stream of a running agent', () => {
   let mesh: Mesh;
   let port: number;
   let authorization: string;
@@ -203,7 +203,7 @@ describe('the stream of a live agent', () => {
     ['a foreign name of this host', { host: 'evil.example' }, 403, /names localhost/],
     ['a page of another web site', { origin: 'https://evil.example' }, 403, /web site/],
     ['an element of another web site', { 'sec-fetch-site': 'cross-site' }, 403, /web site/],
-  ])('is refused to %s', async (_, headers, status, why) => {
+  ])('rejects %s', async (_, headers, status, why) => {
     const others: Record<string, string> = status === 403 ? { authorization } : {};
     const [answered, text] = await answerTo(port, { ...others, ...(headers as Record<string, string>) });
     expect([answered, text]).toEqual([status, expect.stringMatching(why)]);
@@ -219,7 +219,7 @@ describe('the stream of a live agent', () => {
     expect((await answerTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
   });
 
-  test('continues for its readers beside readers that stall: those slow nothing down, and are disconnected', async () => {
+  test('continues for its readers while stalled readers are disconnected', async () => {
     await failHealthCheck(mesh.gateway!);
     const pids = [process.pid, mesh.gateway!.program.pid];
     const alone = await readinessTookMs(pids, port);
@@ -238,7 +238,7 @@ describe('the stream of a live agent', () => {
       // Some thousand readiness calls: seconds of a processor that may be shared.
       { deadlineMs: 240_000, everyMs: 0 },
     );
-    // On a busy machine they time out before they are too far behind.
+    // On a busy machine stalled readers time out before they are too far behind.
     const last = await eventually(
       'somebody who reads has heard more than is kept',
       async () => {
@@ -257,19 +257,19 @@ describe('the stream of a live agent', () => {
     const { program, traceFile } = mesh.gateway!;
     const stuck = await stuckViewer(port, authorization);
     await failHealthCheck(mesh.gateway!);
-    // More than its connection buffers, and the batch that waits for it.
+    // Exceeds the buffers of the connection and the pending batch.
     await readinessMs(port, 500);
     await program.stop();
     const exitedAt = Date.now();
     const [header, ...records] = linesOf(readFileSync(traceFile, 'utf8'));
     const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + (records.at(-1) as TraceRecord).t : 0;
-    // A reader that stalls would be waited for forever.
+    // Without a limit, the agent would wait for a stalled reader forever.
     expect(exitedAt - endedAt).toBeLessThan(sized({ short: 10_000, full: 1_500 }));
     stuck.destroy();
   });
 });
 
-/** From now on each call probes Envoy, and is in the trace: the readiness of a ready proxy needs neither. */
+/** Afterwards each readiness call probes Envoy and is in the trace, which it is not for a ready proxy. */
 async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise<void> {
   await fetch(`http://127.0.0.1:${adminPort}/healthcheck/fail`, { method: 'POST' });
   await eventually(
@@ -278,14 +278,14 @@ async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise
   );
 }
 
-/** Median of five rounds: processor time of those two processes for one of 100 consecutive calls, whatever the load of the machine. */
+/** Median of five rounds: processor time of those processes for one of 100 consecutive calls, independent of the machine's load. */
 async function readinessTookMs(pids: readonly number[], port: number): Promise<number> {
   const rounds: number[] = [];
   for (let i = 0; i < 5; i++) rounds.push((await msWithoutQueueing(pids, () => readinessMs(port, 100, 1))) / 100);
   return rounds.sort((a, b) => a - b)[2]!;
 }
 
-/** Median of the time of one readiness call of a proxy that is not ready. */
+/** Median duration of a readiness call of a proxy that is not ready. */
 async function readinessMs(port: number, count: number, callers = 8): Promise<number> {
   const times: number[] = [];
   const caller = async (): Promise<void> => {

@@ -11,7 +11,7 @@ import { expectTranscript, type Said, troubles } from '../harness/transcript.ts'
 
 let mesh: Mesh;
 let sidecar: ContainedSidecar;
-/** Lines of each program that an earlier scene had. */
+/** Number of lines of each program before the current scene. */
 const seen = new Map<Program, number>();
 
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** Envoy logs it if the next agent needs more than 10 s, which happens on a busy machine alone. */
+/** Envoy logs it if the next agent needs more than 10 s, which happens only on a busy machine. */
 const slowTakeover = /gRPC config stream to xds-grpc closed since \d+s ago/;
 
 /** Lines that were logged since the last scene ended. */
@@ -38,7 +38,7 @@ function saidSince(others: Readonly<Record<string, AgentProgram>> = {}): Said[] 
 
 const linesSince = (program: Program): string[] => program.lines.slice(seen.get(program) ?? 0);
 
-/** @param shell output of the launcher's shell about a child that is killed */
+/** @param shell output of the launcher's shell about a killed child */
 function expectHealthy(scene: string, shell: readonly string[] = []): void {
   const said = saidSince();
   expect(troubles(said)).toEqual(shell);
@@ -48,7 +48,7 @@ function expectHealthy(scene: string, shell: readonly string[] = []): void {
 /** Whether a program has logged it in this scene. */
 const logged = (program: Program, message: RegExp): boolean => linesSince(program).some((line) => message.test(line));
 
-test('a start logs no warning', async () => {
+test('the start of a mesh logs no warning', async () => {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--log_as_json'])]);
   sidecar = await mesh.startContainedSidecar({ LIVE_RESTORE: 'true' });
   await Promise.all([mesh.waitForAgent(mesh.startGateway()), mesh.waitForAgent(sidecar)]);
@@ -79,7 +79,7 @@ test('a hot restart logs no warning', async () => {
   expectHealthy('hot-restart');
 });
 
-test('the rotation of a certificate in watched files and of an identity logs no warning', async () => {
+test('the rotation of watched certificate files and of a workload certificate logs no warning', async () => {
   const env = { SECRET_TTL: '60s', SECRET_GRACE_PERIOD_RATIO: '0.95', SECRET_GRACE_PERIOD_RATIO_JITTER: '0.005' };
   const workload = await mesh.startExtraAgent([], env);
   await mesh.waitForAgent(workload);
@@ -111,13 +111,13 @@ test('an invalid object and an invalid certificate file are one error each, and 
   rmSync(mesh.certificates.directory, { recursive: true });
   await renewWatchedFiles(3);
   expect(troubleEvents(controlPlane)).toEqual(['object.rejected']);
-  // The secret is sent to Envoy, the files are what it was started with.
+  // Envoy receives the secret from the control plane; the files belong to its start configuration.
   expect(linesOf(linesSince(gateway), 'config.rejected')).toHaveLength(1);
   expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.lacking', 'config.rejected']));
   expectTranscript('bad-files', saidSince());
 });
 
-test('a bootstrap override that Envoy rejects is one message, and its agent exits', async () => {
+test('a bootstrap override that Envoy rejects is one log message, and its agent exits', async () => {
   mesh.directory.write('override.txt', 'admin:\n  profile_pathh: x\n');
   const env = { ISTIO_BOOTSTRAP_OVERRIDE: mesh.directory.file('override.txt') };
   const workload = await mesh.startExtraAgent([], env);
@@ -129,7 +129,7 @@ test('a bootstrap override that Envoy rejects is one message, and its agent exit
 
 const agents = (): number[] => sidecar.container.agents();
 
-test('a newer agent that takes over from a living one logs no warning', async () => {
+test('a newer agent that takes over from a running one logs no warning', async () => {
   const [before] = agents();
   sidecar.container.signal('SIGUSR2');
   await eventually('the newer agent is alone', () => agents().length === 1 && agents()[0] !== before);

@@ -1,6 +1,6 @@
 /**
- * A sidecar on its own host: an agent whose connections would be redirected to itself refuses to start; the unit and the
- * commands of docs/virtual-machines.md work. Real Envoy, in network namespaces of the test's own.
+ * A sidecar on a virtual machine: an agent whose connections would be redirected to itself refuses to start, and the unit and the commands of
+ * docs/virtual-machines.md work. Real Envoy, in new network namespaces.
  */
 
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -46,7 +46,7 @@ function setting(name: string): string {
   return values[0]!;
 }
 
-/** Envoy accepts redirected connections at 15001 and opens them again to their destinations. */
+/** Envoy accepts redirected connections at 15001 and forwards them to their original destinations. */
 function writeForwarderBootstrap(folder: string): string {
   const address = (port: number) => ({ socket_address: { address: '0.0.0.0', port_value: port } });
   const tcpProxy = {
@@ -82,7 +82,7 @@ interface HostAgent {
   readonly program: Program;
 }
 
-/** An agent in the pod's network, as a user and group. */
+/** Starts an agent in the pod's network with this user and group. */
 function startAgent(side: NetworkSide, [uid, gid]: readonly [number, number]): HostAgent {
   const made = temporaryFolder();
   const folder = made.path;
@@ -119,12 +119,12 @@ async function redirectedHost(flags: SaidFlags): Promise<PodNetwork> {
   return network;
 }
 
-describe('an agent whose connections would be redirected to itself refuses to start, without an Envoy', () => {
+describe('an agent whose connections would be redirected to itself does not start Envoy and exits', () => {
   test.each<[string, SaidFlags, readonly [number, number], string]>([
     ['root, by iptables', {}, [0, 0], 'uid 1337, gid 1337'],
     ['root, by nft', { nativeNftables: true }, [0, 0], 'uid 1337, gid 1337'],
     ['root, where another user is excluded', { proxyUid: '2000' }, [0, 0], 'uid 2000, gid 2000'],
-  ])('%s', async (_, flags, [uid, gid], excluded) => {
+  ])('running as %s', async (_, flags, [uid, gid], excluded) => {
     const { pod } = await redirectedHost(flags);
     const { folder, program } = startAgent(pod, [uid, gid]);
     const started = program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' })).catch(() => 'not started');
@@ -139,7 +139,7 @@ describe('an agent whose connections would be redirected to itself refuses to st
   });
 });
 
-test('the excluded user serves redirected connections, without a warning', async () => {
+test('an agent of the excluded user serves redirected connections, without a warning', async () => {
   const { pod } = await redirectedHost({});
   const { program } = startAgent(pod, [Number(setting('User')), Number(setting('Group'))]);
   await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
@@ -148,7 +148,7 @@ test('the excluded user serves redirected connections, without a warning', async
   expect(linesOf(program.lines, 'agent.redirectionUnknown')).toEqual([]);
 });
 
-test('root of an excluded group starts, and is warned once', async () => {
+test('an agent of root with an excluded group starts, and warns once', async () => {
   const { pod } = await redirectedHost({});
   const { program } = startAgent(pod, [0, 1337]);
   await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
@@ -156,14 +156,14 @@ test('root of an excluded group starts, and is warned once', async () => {
   expect(linesOf(program.lines, 'agent.runsAsRoot', { uid: 0 })).toHaveLength(1);
 });
 
-test('a user that may not read the rules is warned once', async () => {
+test('an agent of a user that cannot read the rules starts, and warns once', async () => {
   const { pod } = await emptyPodNetwork();
   const { program } = startAgent(pod, [2000, 2000]);
   await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
   expect(linesOf(program.lines, 'agent.redirectionUnknown', { reason: /NET_ADMIN/ })).toHaveLength(1);
 });
 
-test('the unit and the page have the same command, which redirects all but the user of the unit', async () => {
+test('the systemd unit and docs/virtual-machines.md have the same command, which redirects all users except that of the unit', async () => {
   const { pod } = await emptyPodNetwork();
   const before = await stateOf(pod);
   const command = setting('ExecStartPre');
@@ -203,7 +203,7 @@ test('files and settings are written as the agent of the unit reads them', () =>
   for (const file of ['var/run/secrets/tokens/istio-token', 'var/run/secrets/istio/root-cert.pem']) {
     expect(existsSync(join(folder, file)), file).toBe(true);
   }
-  // The agent adds the folders of its sockets beside them.
+  // The agent adds the folders of its sockets.
   const folders = ['', 'var', 'var/run', 'var/run/secrets'].map((name) => join(folder, name));
   expect(folders.map((name) => statSync(name).uid)).toEqual(folders.map(() => 1337));
   const file = join(root, setting('EnvironmentFile').replace(/^-/, ''));

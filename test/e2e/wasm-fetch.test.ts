@@ -87,7 +87,7 @@ test.each([false, true])(
     await answers(418);
     expect(await rejection()).toBe('');
 
-    // The module of another checksum is not used, and the plugin stays as it was.
+    // A module with another checksum is not used, and the plugin keeps its current module.
     applyPlugin({ url: `${origin}/429`, sha256 });
     await answers(418);
     const wrong = 'a'.repeat(64);
@@ -102,7 +102,7 @@ test.each([false, true])(
     await answers(429);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
-    // From the cache, although the server is closed.
+    // From the cache, because the server is closed.
     server!.close();
     server!.closeAllConnections();
     applyPlugin({ url: `${origin}/418`, sha256 });
@@ -113,7 +113,7 @@ test.each([false, true])(
   },
 );
 
-test('a module at a loopback address is not fetched unless the network is allowed', async () => {
+test('the agent does not fetch a module from a loopback address unless the network is allowed', async () => {
   const origin = await serve({ '/418': answering(418) });
   mesh = await Mesh.create({ sidecar: false });
   await mesh.startAll();
@@ -128,7 +128,7 @@ test('a module at a loopback address is not fetched unless the network is allowe
 
 const user = { name: 'robot', password: 'a-password-of-the-registry' };
 
-/** A private registry with TLS of an authority that the agent knows, and what the programs need to use it. */
+/** A private registry with TLS of an authority that the agent trusts, and the environment for the programs. */
 async function privateRegistry(): Promise<NodeJS.ProcessEnv> {
   const authority = createAuthority();
   const file = join(folder, 'authority.pem');
@@ -151,7 +151,7 @@ async function textAt(port: number, path: string): Promise<string> {
 }
 
 test.each([false, true])(
-  'the agent pulls an image of a private registry with the pull secret of the plugin, which no other proxy receives (delta %s)',
+  'the agent pulls a private image with the pull secret of the plugin, which no other proxy receives (delta %s)',
   async (delta) => {
     const env = await privateRegistry();
     registry!.push('team/plugin', 'v1', [tarLayer(answering(418))]);
@@ -165,7 +165,7 @@ test.each([false, true])(
     expect(await rejection()).toBe('');
     expect(registry!.authorizations.some((one) => one.startsWith('Basic '))).toBe(true);
 
-    // The tag has another image, which a plugin with the policy Always pulls when it changes.
+    // The tag now refers to another image; the policy Always pulls it when the plugin changes.
     registry!.push('team/plugin', 'v1', [wasmLayer(answering(429))]);
     applyPlugin({ url: `oci://${image}:v1`, imagePullSecret: 'pull', imagePullPolicy: 'Always' });
     await answers(429);
@@ -191,7 +191,7 @@ test.each([false, true])(
 );
 
 test.each([false, true])(
-  'without its first module a plugin rejects all requests, and is accepted when the module is fetched later (delta %s)',
+  'a plugin without its first module rejects all requests until the agent has fetched the module (delta %s)',
   async (delta) => {
     registry = await ImageRegistry.start();
     mesh = await Mesh.create({
@@ -214,7 +214,7 @@ test.each([false, true])(
     await answers(418);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
-    // The previous module applies until the next one is there.
+    // The previous module applies until the next one is fetched.
     applyPlugin({ url: `${image}:v2` });
     await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v2')));
     expect(await status()).toBe(418);

@@ -7,8 +7,8 @@ import type { LoadReport, TimelineSlice } from '../load/report.ts';
 import { conclude } from './conclude.ts';
 
 /**
- * When most responses came from v2, for the first time after an edit: of at least 20 requests; a share of one in ten would exceed half
- * once in a million times.
+ * When v2 first sent the majority of responses after an edit, in a window of at least 20 requests; a share of one tenth exceeds half once in
+ * a million times.
  */
 function inForceAt({ timeline, startedAt }: LoadReport, editedAt: number): number | undefined {
   const since = timeline.filter(({ atMs }) => atMs >= editedAt - startedAt);
@@ -25,7 +25,7 @@ const totalOf = (slices: readonly TimelineSlice[]): number => slices.reduce((sum
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('%s', (_, delta) => {
+])('with %s xDS', (_, delta) => {
   let mesh: Mesh;
 
   beforeAll(async () => {
@@ -56,13 +56,13 @@ describe.each([
     };
     const before = share(0, at(editedAt) - 100);
     const newAt = inForceAt(report, editedAt)!;
-    // Less one slice in which it was detected: it was chosen by its share.
+    // Without the slice that detected the change, because its share selected it.
     const after = share(newAt + 100, report.durationMs);
     const inForceMs = Math.round(newAt - at(editedAt));
     console.log(
       `after ${inForceMs} ms; share of v2: ${before.v2.toFixed(3)} of ${before.total}, then ${after.v2.toFixed(3)} of ${after.total}`,
     );
-    // Includes the detection window and a busy machine: in the long form it is a second.
+    // Includes the detection window and delays on a busy machine; the long form requires one second.
     expect(inForceMs).toBeLessThan(sized({ short: 5_000, full: 1_000 }));
     expect(before.total).toBeGreaterThan(200);
     // Four standard deviations of a binomial at these numbers of requests.

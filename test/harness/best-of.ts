@@ -1,6 +1,6 @@
 /**
- * The minimum of some attempts, and only as many as it takes to stay below the limit. A busy machine is slow at times, never fast: work
- * that really takes longer does so each time.
+ * The minimum of several attempts, which end as soon as one is below the limit. A busy machine is slow at times, but work that really takes
+ * longer does so each time.
  */
 export async function bestOf(tries: number, limit: number, measure: () => Promise<number>): Promise<number> {
   let best = Number.POSITIVE_INFINITY;

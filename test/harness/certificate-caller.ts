@@ -14,9 +14,9 @@ export interface Asked {
   readonly csr: string;
   readonly seconds?: bigint;
   readonly bearer?: string;
-  /** Instead of the request. */
+  /** Sent instead of the request. */
   readonly bytes?: Buffer;
-  /** The id of its node. */
+  /** Node ID of the client. */
   readonly node?: string;
 }
 
@@ -65,7 +65,10 @@ export class CertificateCaller {
   }
 }
 
-/** @returns PEM, the leaf first. @throws ServiceError */
+/**
+ * @returns PEM, the leaf first
+ * @throws ServiceError
+ */
 export function askForCertificate(
   client: Client,
   { csr, seconds = 0n, bearer, bytes, node }: Asked,

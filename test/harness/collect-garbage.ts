@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 export async function collectGarbage(): Promise<void> {
-  // Dereferenced weak references stay until the present job is over.
+  // Dereferenced weak references stay until the current job ends.
   await sleep(10);
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

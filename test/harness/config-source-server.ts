@@ -1,7 +1,6 @@
 /**
- * A source of configuration over xDS for tests, as servers for Istio's client are: `istio.mcp.v1alpha1.Resource`s by kind, over the state
- * of the world or delta. It shares only the generated messages with the client and server of this project. Protocol violations of a server
- * are options.
+ * A source of configuration over xDS, like servers for Istio's client: `istio.mcp.v1alpha1.Resource`s by kind, as state of the world or
+ * delta. It shares only generated messages with the client and server of this project. Options make it violate the protocol.
  */
 import {
   create,
@@ -25,13 +24,13 @@ import * as networking from '../../src/gen/istio/networking/v1alpha3/networking_
 import * as policies from '../../src/gen/istio/security/v1beta1/policies_pb.ts';
 
 export interface ConfigSourceServerOptions {
-  /** Default: both. `sotw`: delta is UNIMPLEMENTED; `silent delta`: a delta stream is accepted and gets no response. */
+  /** Default `both`. With `sotw`, delta is UNIMPLEMENTED; with `silent delta`, a delta stream is accepted and gets no response. */
   readonly protocol?: 'both' | 'sotw' | 'silent delta';
-  /** The only version in types that it knows; other types get no response, or an empty one. */
+  /** The only version in its type URLs; other types get no response, or an empty one. */
   readonly version?: string;
   readonly unknownTypes?: 'silent' | 'empty';
   readonly credentials?: ServerCredentials;
-  /** 0: any. */
+  /** 0 selects a free port. */
   readonly port?: number;
   /** Milliseconds before each response. */
   readonly delayMs?: number;
@@ -55,7 +54,7 @@ type Call = ServerDuplexStream<Buffer, Buffer>;
 interface Connected {
   readonly call: Call;
   readonly protocol: 'sotw' | 'delta';
-  /** By type: what the client has, by name. */
+  /** By type URL: versions of the client's resources, by name. */
   readonly watched: Map<string, Map<string, string>>;
 }
 
@@ -113,7 +112,7 @@ export class ConfigSourceServer {
     return this.requests.filter(({ error }) => error !== '');
   }
 
-  /** Puts an object, and sends its kind to every client that wants it. */
+  /** Stores an object, and sends its kind to every subscribed client. */
   put(kind: string, name: string, spec: JsonValue, { push = true, version = '', labels = {} } = {}): void {
     const schema = schemas[`${kind}Schema`] as DescMessage;
     this.putBody(kind, name, anyPack(schema, fromJson(schema, spec)), { push, version, labels });
@@ -163,7 +162,7 @@ export class ConfigSourceServer {
     this.#connected.clear();
   }
 
-  /** Closes at once, as a killed process. */
+  /** Closes immediately, as a killed process does. */
   kill(): void {
     this.#server?.forceShutdown();
     this.#server = undefined;
@@ -223,7 +222,7 @@ export class ConfigSourceServer {
 
   #read(client: Connected, bytes: Buffer): void {
     const request = this.#note(client, bytes);
-    // A first request cannot be recognized by its nonce: Istio's client invents one.
+    // The nonce does not identify a first request, because Istio's client invents one.
     if (client.watched.has(request.typeUrl)) return;
     if (client.protocol === 'delta' && this.#options.protocol === 'silent delta') return;
     const { version, unknownTypes = 'empty' } = this.#options;
@@ -285,7 +284,7 @@ export class ConfigSourceServer {
     call.write(Buffer.from(toBinary(DeltaDiscoveryResponseSchema, response)));
   }
 
-  /** Writes anything to every client. */
+  /** Writes raw bytes to every client. */
   writeRaw(bytes: Uint8Array): void {
     for (const { call } of this.#connected) call.write(Buffer.from(bytes));
   }

@@ -1,4 +1,4 @@
-/** Agents in containers, for tests: by default with an Envoy that has an admin interface and nothing else. */
+/** Agents in containers, by default with an Envoy that has only an admin interface. */
 import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,23 +15,26 @@ export interface ContainedAgent {
   readonly ready: () => Promise<boolean>;
   /** Whether the status port responds, with any status. */
   readonly answers: () => Promise<boolean>;
-  /** A command at the status port, with the debugger's token. @returns the status of the response */
+  /**
+   * Sends a command to the status port, with the debugger's token.
+   * @returns the status of the response
+   */
   readonly post: (path: string) => Promise<number>;
   /** The signals that the agent received, from its trace. */
   readonly signals: () => string[];
 }
 
 export interface ContainedAgentOptions extends Pick<ContainerOptions, 'uid'> {
-  /** Mounts and the like. `$FOLDER` is the agent's working directory, `$FOLDER/rw` an empty folder in it. */
+  /** Shell commands such as mounts. `$FOLDER` is the agent's working directory, `$FOLDER/rw` an empty folder in it. */
   readonly prepare?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** `bare`: no more flags than the ports and the binary, so Envoy's bootstrap is generated. */
+  /** Passes only the ports and the binary, so the agent generates Envoy's bootstrap. */
   readonly bare?: boolean;
-  /** Writes another bootstrap than one that has an admin interface alone. */
+  /** Writes a bootstrap instead of the default one, which has only an admin interface. */
   readonly bootstrap?: (folder: string, adminPort: number) => string;
 }
 
-/** An agent whose Envoy has an admin interface and nothing else. */
+/** An agent whose Envoy has only an admin interface, unless the options specify a bootstrap. */
 export async function startAgent(
   flags: readonly string[] = [],
   {
@@ -47,7 +50,7 @@ export async function startAgent(
   const trace = join(folder, 'agent.trace');
   const [adminPort = 0, statusPort = 0] = await freePorts(2);
   const bootstrap = write(folder, adminPort);
-  // Another user has no access to the home of the one that installed it.
+  // Another user cannot read the home of the user that installed Envoy.
   linkOrCopy(envoyBinary(), join(folder, 'envoy'));
   mkdirSync(join(folder, 'rw'));
   chmodSync(folder, 0o755);
@@ -87,7 +90,7 @@ export async function startAgent(
   };
 }
 
-/** A hundred megabytes: they are copied only to another disk. */
+/** Copies a hundred megabytes only if the target is on another file system. */
 function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);
@@ -102,14 +105,14 @@ export async function readyAgent(...args: Parameters<typeof startAgent>): Promis
   return agent;
 }
 
-/** Shorter than the default drain and shutdown times, and longer than a busy machine needs to start a Node and stop an Envoy. */
+/** Shorter than the default drain and shutdown times, and longer than a busy machine needs to start Node and stop an Envoy. */
 const endsWithinMs = 30_000;
 
-/** @returns the exit, or what the container does instead of ending */
+/** @returns the exit, or the state of a container that does not exit */
 export const endOf = async ({ container }: ContainedAgent): Promise<unknown> =>
   Promise.race([container.ended(), sleep(endsWithinMs, 'still running', { ref: false })]);
 
-/** Flags of an Envoy that exits at once: it prints its version, or validates a bootstrap. */
+/** Flags of an Envoy that exits immediately: it prints its version, or validates a bootstrap. */
 const asking = ['--mode', '--version', '--hot-restart-version'];
 
 /** Envoys that serve with this agent's bootstrap. */

@@ -1,6 +1,6 @@
 /**
- * The agent in its own namespaces, as a container runtime starts it: first process of its PID namespace, private mounts,
- * optionally another user. The network is the host's. Needs root, as container runtimes do.
+ * The agent in its own namespaces, as a container runtime starts it: first process of its PID namespace, private mounts, optionally another
+ * user. The network is the host's. Needs root, as container runtimes do.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,18 +10,18 @@ import { signalIfAlive } from './host-processes.ts';
 import { type Exit, Program, type ProgramOptions } from './program.ts';
 
 export interface ContainerOptions extends ProgramOptions {
-  /** Shell commands that are run before the agent, within the namespaces: mounts. */
+  /** Shell commands that run within the namespaces before the agent, such as mounts. */
   readonly prepare?: readonly string[];
-  /** User of the agent. Default: root. */
+  /** User ID of the agent (default: root). */
   readonly uid?: number;
 }
 
 export interface ProcessStatus {
-  /** Name of the process; `port-stand-in` from the start, though that begins as a Node process like any other. */
+  /** Name of the process; `port-stand-in` from its start, even while it is still a Node process. */
   readonly name: string;
   readonly state: string;
   readonly parentPid: number;
-  /** Signals that it has a handler for, a bit each. */
+  /** Signals that it has a handler for, one bit each. */
   readonly caught: bigint;
 }
 
@@ -29,7 +29,7 @@ export class Container {
   readonly program: Program;
   /** PID of its first process, on the host. */
   readonly pid: number;
-  /** The folder that it was started in. */
+  /** Working directory of the first process. */
   readonly cwd: string;
 
   private constructor(program: Program, pid: number, cwd: string) {
@@ -38,7 +38,7 @@ export class Container {
     this.cwd = cwd;
   }
 
-  /** @returns as soon as bin/pilot-agent has a SIGTERM handler: before that the kernel drops the signal for process 1 */
+  /** Resolves when bin/pilot-agent has a SIGTERM handler: without one, the kernel drops the signal for process 1. */
   static async start({ prepare = [], uid, args, ...options }: ContainerOptions): Promise<Container> {
     const user = uid === undefined ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups'];
     const script = [...prepare, 'exec setsid "$@"'].join(' && ');
@@ -64,17 +64,17 @@ export class Container {
     return !['unshare', 'sh', 'setsid', 'setpriv'].includes(status.name) && (status.caught & (1n << 14n)) !== 0n;
   }
 
-  /** To the first process alone, as a container runtime does it. */
+  /** Sends the signal only to the first process, as a container runtime does. */
   signal(signal: NodeJS.Signals): void {
     if (this.program.exit === undefined) signalIfAlive(this.pid, signal);
   }
 
-  /** To the first process and all of its group, as a terminal does it. */
+  /** Sends the signal to the process group of the first process, as a terminal does. */
   signalFromTerminal(signal: NodeJS.Signals): void {
     process.kill(-this.pid, signal);
   }
 
-  /** Its processes whose parent is the first one. */
+  /** Processes whose parent is the first one. */
   children(): (ProcessStatus & { readonly pid: number })[] {
     return childrenOf(this.pid).flatMap((pid) => {
       const status = statusOf(pid);
@@ -82,14 +82,14 @@ export class Container {
     });
   }
 
-  /** The agents in it: children that are a live Node process. */
+  /** PIDs of the agents: children that are a live Node process. */
   agents(): number[] {
     return this.children()
       .filter(({ name, state }) => ['node', 'MainThread'].includes(name) && state !== 'Z')
       .map(({ pid }) => pid);
   }
 
-  /** A process that has just exited is a zombie until the first process has reaped it: one that stays is a defect. */
+  /** An exited process is a zombie until the first process has reaped it. Fails if a zombie remains. */
   async hasNoZombie(): Promise<void> {
     await eventually('no zombie is left', () => this.children().every(({ state }) => state !== 'Z'), {
       hopeless: () => this.program.hopeless(),

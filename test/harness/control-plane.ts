@@ -1,4 +1,4 @@
-/** The whole control plane in the process of a test: files in, gRPC and HTTP out. */
+/** A complete control plane in the process of a test: files in, gRPC and HTTP out. */
 import { EventEmitter } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,17 +30,17 @@ export const sidecar = {
   cluster: 'web',
   metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', ISTIO_VERSION: '1.30.0', LABELS: { app: 'web' } },
 };
-/** Of the service that {@link serviceEntry} describes. */
+/** Cluster of the service of {@link serviceEntry}. */
 export const cartCluster = 'outbound|80||cart.example.com';
 
 const running: ControlPlane[] = [];
 
-/** For `afterEach`: ends what a test started. */
+/** For `afterEach`: stops all control planes of the test. */
 export async function stopControlPlanes(): Promise<void> {
   for (const plane of running.splice(0)) await plane.stop();
 }
 
-/** A control plane with a folder of its own. */
+/** A control plane with its own folder. */
 export class ControlPlane {
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
   readonly lines: string[] = [];
@@ -148,7 +148,7 @@ export class ControlPlane {
     return Number((told.event.addresses as string[])[0]!.split(':').at(-1));
   }
 
-  /** @param at the event that contains the address: the first address of its last occurrence, or a port */
+  /** @param at a port, or the event whose last occurrence contains the address */
   client(at: string | number, credentials?: ChannelCredentials, options?: ClientOptions): AdsTestClient {
     const port = typeof at === 'number' ? at : Number(this.#address(at).split(':').at(-1));
     const client = new AdsTestClient(port, credentials, options);
@@ -156,7 +156,10 @@ export class ControlPlane {
     return client;
   }
 
-  /** A stream whose first request names a sidecar and requests clusters; returns their names. */
+  /**
+   * Opens a stream whose first request names a sidecar and requests clusters.
+   * @returns the stream and the cluster names
+   */
   async subscribe(at = 'ads.listening'): Promise<{ stream: SotwStream; clusters: string[] }> {
     const stream = this.client(at).sotw();
     this.#streams.push(stream);
@@ -177,7 +180,7 @@ export class ControlPlane {
     return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
   }
 
-  /** Warnings and errors that a busy machine alone does not cause. */
+  /** Warnings and errors, except those that only a busy machine causes. */
   mistakes(): string[] {
     return mistakesIn(this.troubles());
   }
@@ -187,7 +190,7 @@ export class ControlPlane {
   }
 
   async stop(): Promise<void> {
-    // A stream with an outstanding response would delay the shutdown.
+    // A stream with a pending response would delay the shutdown.
     for (const stream of this.#streams) stream.cancel();
     for (const client of this.#clients) client.close();
     this.signal();

@@ -1,11 +1,11 @@
 /**
- * The amount of work, counted and not timed: calls of each function of this project, as V8 counts them, and elements that the
- * engine's own loops over lists, sets and maps visit. The same on every machine, however busy. Only for tests that run alone in
- * their process (`*.alone.test.ts`): it counts the whole process, and wraps the engine's lists while it runs.
+ * Counts work instead of timing it, with the same result on every machine: calls of each function of this project, as V8 counts them, and
+ * elements that loops of the engine over lists, sets and maps visit. It counts the whole process and wraps the engine's lists, so it is only
+ * for tests that run alone in their process (`*.alone.test.ts`).
  */
 import { Session } from 'node:inspector';
 
-/** Counts by `function file:offset`, or the method of the engine. */
+/** Counts by `function file:offset`, or by method of the engine. */
 export type CountedWork = ReadonlyMap<string, number>;
 
 interface ScriptCoverage {
@@ -26,7 +26,7 @@ export function countedWork(work: () => void): CountedWork {
   return counting.counts;
 }
 
-/** The same for asynchronous work, including everything that runs while it is pending. */
+/** Counts asynchronous work, including everything that runs while it is pending. */
 export async function countedWhile(work: () => Promise<unknown>): Promise<CountedWork> {
   const counting = new Counting();
   try {
@@ -37,7 +37,7 @@ export async function countedWhile(work: () => Promise<unknown>): Promise<Counte
   return counting.counts;
 }
 
-/** From its creation to its end. */
+/** Counts from its creation to its end. */
 class Counting {
   readonly counts = new Map<string, number>();
   readonly #session = new Session();
@@ -80,7 +80,7 @@ const listed: Elements = (list: readonly unknown[]) => list.length;
 const copied: Elements = (_, result) => (result as readonly unknown[]).length;
 const held: Elements = (set: Set<unknown>) => set.size;
 
-/** The engine's own loops, and the maximum of elements that one visits. */
+/** Loops of the engine, and the maximum number of elements that one visits. */
 const loops: readonly [prototype: object, methods: readonly PropertyKey[], Elements][] = [
   [
     Array.prototype,
@@ -88,7 +88,7 @@ const loops: readonly [prototype: object, methods: readonly PropertyKey[], Eleme
     listed,
   ],
   [Array.prototype, ['join', 'splice', 'reverse', Symbol.iterator], listed],
-  // Not toSpliced: a SortedList copies a block with it, whose size has a bound that small tests do not reach.
+  // Without toSpliced: a SortedList copies a block with it, whose bounded size small tests do not reach.
   [Array.prototype, ['slice', 'concat', 'flat'], copied],
   [Set.prototype, [Symbol.iterator], held],
   [Map.prototype, ['keys', 'values', 'entries', Symbol.iterator], held],
@@ -116,15 +116,15 @@ function wrapLists(counts: Map<string, number>): () => void {
   };
 }
 
-/** A kind of work whose count grows faster than the size: its counts with few and with many. */
+/** Work whose count grows faster than the size, with its counts for a small and a large size. */
 export interface Growth {
   readonly what: string;
   readonly counts: readonly [few: number, many: number];
-  /** 1: twice the size, twice the count; 2: four times the count. */
+  /** 1: twice the size, twice the count; 2: twice the size, four times the count. */
   readonly exponent: number;
 }
 
-/** The growth of the whole work, and the parts that grow faster than allowed, the most frequent first. */
+/** The growth of all work, and the functions that grow faster than allowed, the most frequent first. */
 export interface WorkGrowth {
   readonly exponent: number;
   readonly tooFast: readonly Growth[];
@@ -132,7 +132,7 @@ export interface WorkGrowth {
 
 /**
  * @param work performs the work for this size
- * @param maxExponent of a single function: sorting and trees add a logarithm to 1, which looks like 0.2 in small numbers
+ * @param maxExponent of a single function: sorting and trees add a logarithm to 1, which is about 0.2 for small sizes
  */
 export function growthOfWork(
   work: (size: number) => CountedWork,
@@ -143,7 +143,7 @@ export function growthOfWork(
   const exponentOf = (before: number, after: number): number => Math.log(after / before) / Math.log(many / few);
   const [small, large] = [work(few), work(many)];
   const tooFast = [...large].flatMap(([what, after]): Growth[] => {
-    // Work that is done a few times for each item is not done for each pair of them, and may begin at some size.
+    // Less than eight calls per item are not quadratic, and may begin only at some size.
     const before = Math.max(small.get(what) ?? 0, 8 * few);
     const exponent = exponentOf(before, after);
     return exponent > maxExponent ? [{ what, counts: [before, after], exponent }] : [];

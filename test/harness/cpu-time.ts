@@ -12,7 +12,7 @@ export function threadCpuMs(): number {
   return (user + system) / 1_000;
 }
 
-/** The same for synchronous work. */
+/** Processor time of synchronous work in this thread. */
 export function threadCpuMsOf(work: () => unknown): number {
   const before = threadCpuMs();
   work();

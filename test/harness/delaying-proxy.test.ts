@@ -29,7 +29,7 @@ test('a round trip through a delaying proxy takes its delay, and bytes keep thei
   expect(received).toBe(`${Array.from({ length: 100 }, (_, i) => i).join(' ')} `);
 });
 
-test('a delaying proxy that disconnects ends its connections and accepts new ones', async () => {
+test('a delaying proxy that disconnects closes its connections and accepts new ones', async () => {
   const proxy = await echoThrough(0);
   const socket = connect({ host: '127.0.0.1', port: proxy.port });
   socket.on('error', () => {});

@@ -1,4 +1,4 @@
-/** A TCP proxy that delays each direction: a network between two programs of one machine, whose kernel has no netem. */
+/** A TCP proxy that delays each direction: simulates the network between two programs of one machine, whose kernel has no netem. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 export interface DelayingProxyOptions {
@@ -29,7 +29,7 @@ export class DelayingProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Ends the connections, as a lost network does; new ones are accepted. */
+  /** Closes the connections, as a lost network does; new ones are accepted. */
   disconnect(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

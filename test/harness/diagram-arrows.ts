@@ -25,7 +25,7 @@ function arrows(fragment: Fragment): Arrow[] {
   }
 }
 
-/** `epoch-0`, `epoch-0b` and `epoch-N+1` are one kind of actor. */
+/** `epoch-0`, `epoch-0b` and `epoch-N+1` are the same kind of actor. */
 const kindOf = (actor: string): string => actor.replace(/^epoch-(0b?|N\+1)$/, 'epoch-N');
 
 function textOf({ from, to, type }: Arrow): string {

@@ -1,6 +1,6 @@
 /**
- * Envoy's result of validating a configuration (`--mode validate`): without a network, in a tenth of a second. For many
- * listeners one Envoy validates each of them.
+ * Envoy's result of validating a configuration (`--mode validate`), without a network, in 100 ms. One Envoy can validate many listeners
+ * separately.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export type EnvoyVerdict =
   | { readonly verdict: 'accepted' }
   | { readonly verdict: 'refused' | 'ended'; readonly words: string };
 
-/** As agents write it: without it Envoy accepts short regular expressions only. */
+/** As in the agent's bootstrap: without it Envoy accepts short regular expressions only. */
 const runtime = { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': '32768' } }] };
 
 /** @param resources `static_resources` of a bootstrap */
@@ -41,7 +41,7 @@ interface ListenersDump {
   readonly configs?: readonly { readonly name?: string; readonly error_state?: { readonly details: string } }[];
 }
 
-/** From a running Envoy, which validates each listener that it receives separately. A crash is an error. */
+/** Results from a running Envoy, which validates each received listener separately. Throws on a crash. */
 export async function envoyVerdicts(listeners: readonly object[]): Promise<EnvoyVerdict[]> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-verdicts-'));
   const path = join(folder, 'listeners.json');
@@ -84,7 +84,7 @@ const extension = (name: string, more: object = {}): object => ({
   ...more,
 });
 
-/** A listener of plain HTTP with this route configuration and these filters before the router. */
+/** A plaintext HTTP listener with this route configuration and these filters before the router. */
 export function httpListener(routes: object, filters: readonly object[] = [], more: object = {}): object {
   const manager = extension('network.http_connection_manager.v3.HttpConnectionManager', {
     stat_prefix: 'verdict',
@@ -99,7 +99,7 @@ export function httpListener(routes: object, filters: readonly object[] = [], mo
   };
 }
 
-/** A route configuration of this one route. */
+/** A route configuration with only this route. */
 export function oneRoute(route: object): object {
   return { virtual_hosts: [{ name: 'all', domains: ['*'], routes: [route] }] };
 }

@@ -3,21 +3,24 @@ import { messageOf } from '../../src/runtime/errors.ts';
 
 export interface EventuallyOptions {
   readonly deadlineMs?: number;
-  /** Default: 25 and more the longer it takes: a twentieth of the elapsed time, at most 200. */
+  /** Milliseconds between attempts (default: a twentieth of the elapsed time, at least 25, at most 200). */
   readonly everyMs?: number;
   /** Called after each failed attempt; a reason ends the wait early. */
   readonly hopeless?: () => string | undefined;
 }
 
-/** Longer than any expected wait; a test has time for several such waits, so that this error is reported and not the test's own limit. */
+/**
+ * Milliseconds; longer than any expected wait, and short enough for several waits in a test, so that this error is reported and not the
+ * test's own limit.
+ */
 export const patienceMs = 90_000;
 
 /**
  * Retries until an attempt returns a value (neither `undefined` nor `false`) without throwing.
  *
  * @param what the condition in words, for the error: "v2 responds through the gateway".
- * @throws Error with the last attempt's own error as its cause, when the deadline has passed. By default it is 90 s, for machines that
- * do many other things, or run at half their speed: a condition with a stricter limit passes its own.
+ * @throws Error with the error of the last attempt as its cause, when the deadline has passed. By default it is 90 s, for busy machines; a
+ * condition with a stricter limit passes its own.
  */
 export async function eventually<Value>(
   what: string,
@@ -43,7 +46,7 @@ export async function eventually<Value>(
   throw new Error(`waited ${deadlineMs} ms in vain for: ${what}${why}`, { cause: last });
 }
 
-/** Retries until an assertion does not throw: as {@link eventually}, with a deadline for busy machines. */
+/** Retries until an assertion does not throw, like {@link eventually}, with a deadline for busy machines. */
 export async function eventuallyHolds(assertion: () => void): Promise<void> {
   const holds = (): true => {
     assertion();

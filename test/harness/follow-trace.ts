@@ -5,8 +5,7 @@ const everyMs = 40;
 
 /**
  * Reads a trace file while a program writes it, from its beginning, through rotations.
- *
- * @returns a function that stops it; all lines written until then are still delivered.
+ * @returns a function that stops reading after all lines written so far are delivered
  */
 export function followTrace(path: string, onLine: (line: TraceLine) => void): () => void {
   let inode = 0;

@@ -7,8 +7,8 @@ import { isSystemError } from '../../src/runtime/errors.ts';
 import { isAlive } from './process-alive.ts';
 
 /**
- * Below the range from which Linux takes the ports of outgoing connections (net.ipv4.ip_local_port_range begins at
- * 32768): under load a port of that range is soon taken by a client, and an Envoy that restarts could not bind it.
+ * Below the range of ports of outgoing connections in Linux (net.ipv4.ip_local_port_range begins at 32768): under load a client soon takes a
+ * port of that range, and an Envoy that restarts could not bind it.
  */
 const range = { from: 12_000, to: 32_000 };
 const attempts = 200;
@@ -16,7 +16,7 @@ const attempts = 200;
 const reservations = join(tmpdir(), `chartpilot-test-ports-${process.getuid?.() ?? 0}`);
 const own = new Set<string>();
 
-/** Finds `count` free TCP ports at loopback. No other process gets them as long as this one lives. */
+/** Finds `count` free TCP ports at loopback. No other test process gets them while this one runs. */
 export async function freePorts(count: number): Promise<number[]> {
   const found: number[] = [];
   for (let attempt = 0; found.length < count; attempt++) {
@@ -68,7 +68,7 @@ function begin(): void {
   }
 }
 
-/** `undefined`: it is being written, or was removed. */
+/** `undefined` while the file is being written or after it was removed. */
 function holderOf(file: string): number | undefined {
   try {
     return Number(readFileSync(file, 'utf8')) || undefined;

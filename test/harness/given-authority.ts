@@ -1,4 +1,4 @@
-/** The directory of an authority, and a caller of it, for each test of a file; both are removed after it. */
+/** The directory of an authority and a client of it for each test of a file; both are removed after the test. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { CertificateCaller } from './certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from './control-plane.ts';
 
 export interface GivenAuthority {
-  /** SELF_SIGNED_CA_DIR. */
+  /** Value of SELF_SIGNED_CA_DIR. */
   readonly directory: string;
   readonly caller: CertificateCaller;
 }
@@ -33,7 +33,7 @@ export function givenAuthority(): GivenAuthority {
   };
 }
 
-/** A control plane that is the authority, on a port with TLS. */
+/** A control plane that serves the authority on a TLS port. */
 export async function servingAuthority(
   { directory }: GivenAuthority,
   env: NodeJS.ProcessEnv = {},

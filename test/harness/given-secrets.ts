@@ -1,4 +1,4 @@
-/** The secrets of a workload, with their real charts and effects, and a client that requests them as Envoy does. */
+/** The secrets of a workload with their real machines and effects, and a client that requests them as Envoy does. */
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type AnyActorRef, fromCallback, sendTo, setup } from 'xstate';
@@ -31,7 +31,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).f
 export interface StartedSecrets {
   readonly records: readonly TraceRecord[];
   events(type: string): Record<string, unknown>[];
-  /** The xDS proxy reports roots. */
+  /** Simulates roots that the xDS proxy receives. */
   tellRoots(hash: string, roots: readonly string[], tainted?: readonly string[]): void;
   client(method?: string): Promise<SecretClient>;
 }
@@ -39,7 +39,7 @@ export interface StartedSecrets {
 const ends: (() => unknown)[] = [];
 const traces: TraceRecord[][] = [];
 
-/** Stops everything; the trace must conform to the diagrams, and contain no key. */
+/** Stops everything. Fails unless the trace conforms to the diagrams and contains no key. */
 export async function stopSecrets(): Promise<void> {
   for (const end of ends.splice(0).reverse()) end();
   for (const records of traces.splice(0)) {
@@ -56,7 +56,7 @@ export function secretsOf({ env }: { env: NodeJS.ProcessEnv }): Pick<WorkloadSec
   return { identity, env };
 }
 
-/** An agent that has nothing but its secrets, and a scripted xDS proxy. */
+/** An agent with only its secrets and a scripted xDS proxy. */
 function agentWith(secrets: ReturnType<typeof secretsWithEffects>, settings: IdentityOptions['settings']) {
   return setup({
     types: { events: {} as SecretsReady | SecretsFailed | { type: 'test.tell'; event: TrustBundleReceived } },

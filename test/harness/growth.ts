@@ -1,10 +1,9 @@
-/** How the cost grows with the amount of work: seconds mean little on a shared machine. */
+/** Measures how the cost grows with the amount of work: seconds mean little on a shared machine. */
 
 const tries = 3;
 
 /**
- * Cost with many as a multiple of the cost with few; the minimum of some attempts of each, one after the other.
- *
+ * Cost with `many` as a multiple of the cost with `few`; the minimum of alternating attempts of each.
  * @param costOf milliseconds for this size
  */
 export function growthOf(costOf: (count: number) => number, few: number, many: number): number {

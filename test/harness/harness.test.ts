@@ -23,7 +23,7 @@ function temporaryDirectory(): string {
   return directory;
 }
 
-test('the processes of a run and their children end with it, even if the run is killed', async () => {
+test('the processes of a test run and their children are killed with it, even if the run is killed', async () => {
   const testRun = randomUUID();
   const script = `import { Program } from ${JSON.stringify(join(import.meta.dirname, 'program.ts'))};
     const env = { ...process.env, ${testRunVariable}: ${JSON.stringify(testRun)} };
@@ -41,15 +41,15 @@ test('the processes of a run and their children end with it, even if the run is 
   await eventually('nothing is left', () => leftovers(testRun, new Set()).length === 0);
 });
 
-describe('free ports', () => {
-  test('are different, outside the range of outgoing connections, and can be listened on', async () => {
+describe('freePorts', () => {
+  test('returns distinct ports outside the range of outgoing connections, which can be listened on', async () => {
     const ports = await freePorts(20);
     expect(new Set(ports).size).toBe(20);
     expect(Math.max(...ports)).toBeLessThan(32_768);
     expect(await Promise.all(ports.map(isFree))).not.toContain(false);
   });
 
-  test('are given once, to any process, until the process that has them exits', async () => {
+  test('returns a port only once, to any process, until the process with the port exits', async () => {
     const script = `import { freePorts } from ${JSON.stringify(join(import.meta.dirname, 'free-ports.ts'))};
       Math.random = () => CHANCE;
       const given = (await freePorts(1).catch(() => ['none']))[0];
@@ -60,7 +60,7 @@ describe('free ports', () => {
       const args = ['-e', script.replace('CHANCE', String(chance))];
       return Program.run('ports', process.execPath, { args, env: process.env, cwd: '.' });
     };
-    // The one port that such an address leads to may belong to another test.
+    // The port that such an address leads to may belong to another test.
     const [first, port] = await eventually('one that nobody has', async () => {
       chance = Math.random();
       const program = ask();
@@ -77,7 +77,7 @@ describe('free ports', () => {
     await Promise.all([second.stop(), third.stop()]);
   });
 
-  test('do not include one that another process listens on', async () => {
+  test('omits a port that another process listens on', async () => {
     const [port] = await freePorts(1);
     const server = createServer().listen(port, '127.0.0.1');
     onTestFinished(() => void server.close());
@@ -91,7 +91,7 @@ describe('eventually', () => {
     expect(await eventually('three tries', () => (++tries < 3 ? undefined : tries), { everyMs: 1 })).toBe(3);
   });
 
-  test('reports what it waited for, and how the last attempt failed', async () => {
+  test('reports its condition and the error of the last attempt', async () => {
     const waiting = eventually('the impossible', () => Promise.reject(new Error('not today')), { deadlineMs: 10 });
     await expect(waiting).rejects.toThrow('waited 10 ms in vain for: the impossible: not today');
   });
@@ -102,33 +102,33 @@ describe('eventually', () => {
   });
 });
 
-describe('a program', () => {
+describe('a program of the harness', () => {
   const node = (script: string): Program =>
     Program.run('script', process.execPath, { args: ['-e', script], env: process.env, cwd: tmpdir() });
 
-  test('is known by its output and its exit', async () => {
+  test('has its output and its exit', async () => {
     const program = node('console.log("ready 1"); console.error("trouble"); process.exitCode = 3');
     expect(await program.line(/^ready/)).toBe('ready 1');
     expect(await program.exited).toEqual({ code: 3, signal: null });
     expect(program.lines.toSorted()).toEqual(['ready 1', 'trouble']);
   });
 
-  test('that exits before the awaited output is reported with its last output', async () => {
+  test('is reported with its last output if it exits before the awaited output', async () => {
     const program = node('console.log("cannot bind"); process.exit(1)');
     await expect(program.line(/^ready/)).rejects.toThrow(/exit code 1.*\ncannot bind/);
   });
 
-  test('that ignores SIGTERM is killed at the deadline', async () => {
+  test('is killed at the deadline if it ignores SIGTERM', async () => {
     const program = node('process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("up")');
     await program.line(/up/);
     expect(await program.stop({ deadlineMs: 50 })).toEqual({ code: null, signal: 'SIGKILL' });
   });
 });
 
-describe('the example mesh', () => {
+describe('the copy of the example mesh', () => {
   const ports = { ...examplePorts, http: examplePorts.https, https: 12_345 };
 
-  test('is copied with its own ports and certificates, also where a new port equals an old one', () => {
+  test('has its own ports and certificates, also if a new port equals an old one', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
     const gateway = mesh.read('gateway.yaml');
     expect([...gateway.matchAll(/number: (\d+)/g)].map(([, port]) => Number(port))).toEqual([18443, 12_345]);
@@ -136,7 +136,7 @@ describe('the example mesh', () => {
     expect(mesh.read('service.yaml')).toContain(`http: ${examplePorts.v2}`);
   });
 
-  test('is read without a problem', () => {
+  test('has no validation problem', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
     const files = ['gateway.yaml', 'routes.yaml', 'service.yaml', 'sidecar.yaml'].map((name) =>
       readConfigFile(name, mesh.read(name), { creationTimestamp: 0 }),
@@ -155,7 +155,7 @@ describe('the example mesh', () => {
   });
 });
 
-test('a trace is followed while it is written, over partial lines and through a rotation', async () => {
+test('followTrace reads a trace while it is written, over partial lines and through a rotation', async () => {
   const path = join(temporaryDirectory(), 'x.trace.ndjson');
   const seen: number[] = [];
   const stop = followTrace(path, (line: TraceLine) => 'seq' in line && seen.push(line.seq));
@@ -172,17 +172,17 @@ test('a trace is followed while it is written, over partial lines and through a 
   expect(seen).toEqual([1, 2, 3, 4]);
 });
 
-test('a process with the mark of a test run is found for as long as it lives', async () => {
+test('leftovers finds a process with the mark of a test run while it runs', async () => {
   const testRun = randomUUID();
   const child = spawn('sh', ['-c', 'sleep 30; true'], { env: { ...process.env, [testRunVariable]: testRun } });
-  // The shell and, marked through it, its child.
+  // The shell, and its child, which inherits the mark.
   await eventually('both are found', () => leftovers(testRun, new Set()).length === 2);
   for (const line of leftovers(testRun, new Set())) process.kill(Number(/\d+/.exec(line)![0]), 'SIGKILL');
   child.kill('SIGKILL');
   await eventually('none is found', () => leftovers(testRun, new Set()).length === 0);
 });
 
-test('an Envoy is identified by its base ID and its epoch; one that only validates or prints its version does not count', () => {
+test('an Envoy process is identified by base ID and epoch, unless it only validates or prints its version', () => {
   const envoy = { pid: 7, parentPid: 1, testRun: undefined };
   const serving = { ...envoy, command: ['/opt/envoy', '-c', 'x', '--restart-epoch', '3', '--base-id', '12'] };
   const validating = { ...envoy, command: ['/opt/envoy', '--mode', 'validate', '-c', 'x'] };
@@ -193,7 +193,7 @@ test('an Envoy is identified by its base ID and its epoch; one that only validat
   expect(envoysAmong([serving, validating, ...printing])).toEqual([{ ...serving, epoch: 3, baseId: 12 }]);
 });
 
-test('a probe reports the outcome of one request on a new connection', async () => {
+test('probe reports the result of one request on a new connection', async () => {
   const service = await startSampleService({ version: 'v1' });
   const target = { host: '127.0.0.1', port: service.port, authority: 'sample.localhost' };
   expect((await probe(target)).outcome).toMatchObject({ ok: true, version: 'v1' });
@@ -201,7 +201,7 @@ test('a probe reports the outcome of one request on a new connection', async () 
   expect((await probe(target)).outcome).toMatchObject({ ok: false, code: 'ECONNREFUSED' });
 });
 
-describe('a program under test is', () => {
+describe('programFile selects', () => {
   const build = [
     'src/cli/pilot-agent.ts',
     'machines/a.ts',
@@ -222,16 +222,16 @@ describe('a program under test is', () => {
   };
 
   test.each([
-    ['what was built', build, 'dist/pilot-agent.mjs'],
-    ['what was built, whatever test was written since', [...build, 'src/a.test.ts'], 'dist/pilot-agent.mjs'],
-    ['its sources, when one is newer', [...build, 'src/model/a.ts'], 'src/cli/pilot-agent.ts'],
-    ['its sources, when a machine is newer', [...build, 'machines/agent/a.ts'], 'src/cli/pilot-agent.ts'],
-    ['its sources, when what it is generated from is newer', [...build, 'src/gen/a.binpb'], 'src/cli/pilot-agent.ts'],
-    ['its sources, when other libraries were installed', [...build, 'package-lock.json'], 'src/cli/pilot-agent.ts'],
-    ['its sources, when the build did not come to its end', build.slice(0, -1), 'src/cli/pilot-agent.ts'],
-    ['its sources, when nothing was built', build.slice(0, -2), 'src/cli/pilot-agent.ts'],
+    ['the build', build, 'dist/pilot-agent.mjs'],
+    ['the build, even if tests are newer', [...build, 'src/a.test.ts'], 'dist/pilot-agent.mjs'],
+    ['the sources if one is newer', [...build, 'src/model/a.ts'], 'src/cli/pilot-agent.ts'],
+    ['the sources if a machine is newer', [...build, 'machines/agent/a.ts'], 'src/cli/pilot-agent.ts'],
+    ['the sources if an input of generated code is newer', [...build, 'src/gen/a.binpb'], 'src/cli/pilot-agent.ts'],
+    ['the sources if other libraries were installed', [...build, 'package-lock.json'], 'src/cli/pilot-agent.ts'],
+    ['the sources if the build is incomplete', build.slice(0, -1), 'src/cli/pilot-agent.ts'],
+    ['the sources if there is no build', build.slice(0, -2), 'src/cli/pilot-agent.ts'],
     [
-      'its sources, when one changed during the build',
+      'the sources if one changed during the build',
       [...build.slice(0, -1), 'src/b.ts', ...build.slice(-1)],
       'src/cli/pilot-agent.ts',
     ],

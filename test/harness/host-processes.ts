@@ -1,4 +1,4 @@
-/** Processes of this host, read from /proc: independent of the agents' own state. */
+/** Processes of this host, read from /proc, independent of the agents' state. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isSystemError } from '../../src/runtime/errors.ts';
@@ -16,7 +16,7 @@ export interface EnvoyProcess extends HostProcess {
   readonly epoch: number;
 }
 
-/** The variable that marks everything a harness starts. */
+/** The environment variable that marks every process of a harness. */
 export const testRunVariable = 'CHARTPILOT_TEST_RUN';
 
 /** All processes that this user may inspect, without zombies. */
@@ -33,7 +33,7 @@ export function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The Envoys that a test run started, whichever their parent is. Cheap enough to poll. */
+/** The Envoys that a test run started, whatever their parent is. Cheap enough to poll. */
 export function envoysOfRun(testRun: string): EnvoyProcess[] {
   return envoysAmong(processesWhere(isEnvoy)).filter((envoy) => envoy.testRun === testRun);
 }
@@ -45,7 +45,7 @@ export function envoysOf(parentPid: number): EnvoyProcess[] {
     .sort((a, b) => a.epoch - b.epoch);
 }
 
-/** The Envoys in the PID namespace of this process, oldest epoch first: all of a container. */
+/** The Envoys in the PID namespace of a process, oldest epoch first: all of a container. */
 export function envoysBeside(pid: number): EnvoyProcess[] {
   const namespace = pidNamespaceOf(pid);
   if (namespace === undefined) return [];
@@ -71,14 +71,14 @@ function processesWhere(interesting: (command: readonly string[]) => boolean): H
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
       return interesting(command) ? readProcess(pid, command) : [];
     } catch {
-      // It exited during the check, or belongs to another user.
+      // The process exited during the check, or belongs to another user.
       return [];
     }
   });
 }
 
 function readProcess(pid: number, command: readonly string[]): HostProcess[] {
-  // `pid (name) state parent …`; the name may hold spaces and parentheses.
+  // `pid (name) state parent …`; the name may contain spaces and parentheses.
   const [state, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
@@ -90,11 +90,11 @@ function readProcess(pid: number, command: readonly string[]): HostProcess[] {
 
 const isEnvoy = (command: readonly string[]): boolean => basename(command[0] ?? '') === 'envoy';
 
-/** The command line of an Envoy that serves nothing: it validates a configuration, or prints a version. Base ID and epoch mean nothing then. */
+/** The command line of an Envoy that only validates a configuration or prints a version, and whose base ID and epoch mean nothing. */
 const isAsked = (command: readonly string[]): boolean =>
   ['validate', '--version', '--hot-restart-version'].some((word) => command.includes(word));
 
-/** The Envoys among some processes that serve, or are about to. */
+/** The Envoys among some processes that serve or are about to. */
 export function envoysAmong(processes: readonly HostProcess[]): EnvoyProcess[] {
   return processes
     .filter(({ command }) => isEnvoy(command) && !isAsked(command))
@@ -111,9 +111,8 @@ function numberAfter(command: readonly string[], flag: string): number {
 }
 
 /**
- * Leftovers of a test run on the host: its processes, and the shared memory of its Envoys, which the kernel keeps after
- * every exit. One line each; empty without leftovers.
- *
+ * Leftovers of a test run on the host: its processes, and the shared memory of its Envoys, which the kernel keeps after every exit. One line
+ * each.
  * @param baseIds base IDs of Envoys of the run
  */
 export function leftovers(testRun: string, baseIds: ReadonlySet<number>): string[] {

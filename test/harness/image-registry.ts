@@ -1,4 +1,4 @@
-/** A registry of images on loopback that implements the OCI distribution specification, with features of real ones: tokens, redirects. */
+/** An image registry on loopback that implements the OCI distribution specification, with tokens and redirects as real ones. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -7,15 +7,15 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 
 export interface RegistryOptions {
-  /** Absent: without TLS. */
+  /** Enables TLS. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string };
-  /** `bearer`: a token of the registry's own token service is required. Default: no authentication. */
+  /** `bearer` requires a token of the registry's token service. Default: no authentication. */
   readonly authentication?: 'basic' | 'bearer';
-  /** With a password; absent: every client gets a token. */
+  /** User with a password; if absent, every client gets a token. */
   readonly user?: { readonly name: string; readonly password: string };
-  /** Address of the token service if it is not this server: `http://169.254.169.254/`. */
+  /** Address of another token service, such as `http://169.254.169.254/`. */
   readonly realm?: string;
-  /** Blobs are redirected to this origin. */
+  /** Origin to which blobs are redirected. */
   readonly blobsAt?: () => string;
   readonly host?: string;
 }
@@ -42,9 +42,9 @@ export const mediaTypes = {
 const token = 'a-token-for-this-repository';
 
 export class ImageRegistry {
-  /** `GET /v2/…`, in their order. */
+  /** Paths of `GET /v2/…` requests, in their order. */
   readonly requests: string[] = [];
-  /** `Authorization` of each of these; empty: none. */
+  /** `Authorization` header of each of these requests; empty without one. */
   readonly authorizations: string[] = [];
   /** Replaces a response; returns whether it did. */
   intercept: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
@@ -108,7 +108,7 @@ export class ImageRegistry {
     return digest;
   }
 
-  /** Closes all connections too. */
+  /** Also closes all connections. */
   stop(): void {
     this.#server.close();
     this.#server.closeAllConnections();
@@ -187,7 +187,7 @@ export interface TarEntry {
   readonly name: string;
   readonly content?: Buffer;
   readonly type?: string;
-  /** Instead of the length of the content. */
+  /** Overrides the length of the content. */
   readonly size?: number;
 }
 

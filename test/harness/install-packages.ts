@@ -1,4 +1,4 @@
-/** Packages of this system that the tests need besides npm's: Debian's own, never a downloaded program. */
+/** Debian packages that the tests need in addition to npm packages. No program is downloaded from elsewhere. */
 import { spawnSync } from 'node:child_process';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 
@@ -6,9 +6,9 @@ export interface WantedPackages {
   /** Name of the package for users. */
   readonly name: string;
   readonly packages: readonly string[];
-  /** Command for users if this process may not install it. */
+  /** Command for users if this process may not install packages. */
   readonly hint: string;
-  /** The program's path, once it is installed. */
+  /** The program's path, if it is installed. */
   readonly find: () => string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The iptables for tests of the redirection: the machine's own. */
+/** The iptables of this machine, for tests of the redirection. */
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 import { isExecutable } from '../../src/runtime/files/executable.ts';
@@ -14,7 +14,7 @@ const programs = [
   'setpriv',
 ];
 
-/** Command for users if this process may not install it. */
+/** Command for users if this process may not install packages. */
 export const installIptables =
   'sudo apt-get update && sudo apt-get install -y --no-install-recommends iptables nftables iproute2';
 
@@ -25,7 +25,7 @@ export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefin
   return found.includes(undefined) ? undefined : found[0];
 }
 
-/** A test that finds none, or may not use it, fails: it is not skipped. */
+/** A test without iptables, or without the permission to use it, fails instead of being skipped. */
 export function requireIptables(env: NodeJS.ProcessEnv = process.env): void {
   if (process.getuid?.() !== 0) {
     throw new ChartpilotError('IPTABLES_FAILED', 'network namespaces are made by root alone', {

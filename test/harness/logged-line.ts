@@ -5,8 +5,7 @@ type FieldPattern = string | number | RegExp;
 
 /**
  * A pattern of the lines of an event.
- *
- * @param fields those that a line must have; a pattern matches a part of the value as it is written
+ * @param fields required fields; a pattern matches a part of the value as written
  */
 export function loggedLine(event: LogEventId, fields: Readonly<Record<string, FieldPattern>> = {}): RegExp {
   return new RegExp(`^(?:${textPattern(event, fields)}|${jsonPattern(event, fields)})`);

@@ -1,7 +1,4 @@
-/**
- * Durations of the turns of the event loop during some work, in processor time of this thread: a busy machine does not lengthen
- * them.
- */
+/** Durations of event loop iterations during some work, in processor time of this thread, which a busy machine does not lengthen. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { threadCpuMs } from './cpu-time.ts';
 
@@ -11,7 +8,7 @@ export interface MeasuredTurns<Result> {
   readonly sumMs: number;
 }
 
-/** @param between called in each turn, to observe the state between turns */
+/** @param between called in each iteration, to observe the state between iterations */
 export async function measuredTurns<Result>(
   work: () => Promise<Result>,
   between: () => void = () => {},

@@ -4,18 +4,18 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 
 /** The ports that the example mesh names. */
 export interface MeshPorts {
-  /** The gateway's Envoy. */
+  /** Ports of the gateway's Envoy. */
   readonly http: number;
   readonly https: number;
-  /** The sidecar's Envoy: its listener for v1's outbound calls, and for calls of v1. */
+  /** Ports of the sidecar's Envoy: its listener for v1's outbound calls, and the one for calls of v1. */
   readonly sidecarEgress: number;
   readonly sidecarIngress: number;
-  /** The two versions of the sample service. */
+  /** Ports of the two versions of the sample service. */
   readonly v1: number;
   readonly v2: number;
 }
 
-/** Ports in the files of `examples/mesh`; each number occurs there for this port and for nothing else. */
+/** Ports in the files of `examples/mesh`; each number occurs there only for this port. */
 export const examplePorts: MeshPorts = {
   http: 18080,
   https: 18443,
@@ -32,13 +32,13 @@ export interface Weights {
   readonly v2: number;
 }
 
-/** A copy of `examples/mesh` with its own ports and paths, to be edited while the control plane watches it. */
+/** A copy of `examples/mesh` with its own ports and paths, which a test edits while the control plane watches it. */
 export class MeshDirectory {
   readonly path: string;
   readonly meshConfigFile: string;
   readonly #examples: string;
 
-  /** Copies the example below `root`: that of this checkout, or of another installation of the package. */
+  /** Copies the example of this checkout, or of another installation of the package, to a folder below `root`. */
   constructor(root: string, ports: MeshPorts, certificateDirectory: string, installation = packageRoot()) {
     const examples = join(installation, 'examples');
     this.#examples = examples;
@@ -60,9 +60,8 @@ export class MeshDirectory {
   }
 
   /**
-   * Writes a file as most editors save: a new file, renamed over the old one.
-   *
-   * @returns when the rename was done: wall clock in milliseconds.
+   * Writes a file as most editors do: a new file, renamed over the old one.
+   * @returns when the file was renamed: wall clock in milliseconds
    */
   write(name: string, text: string): number {
     const next = this.file(`.${name}.saving`);
@@ -71,17 +70,23 @@ export class MeshDirectory {
     return performance.timeOrigin + performance.now();
   }
 
-  /** From now on workloads behind a sidecar are reached by mutual TLS alone. */
+  /** Makes sidecars require mutual TLS. */
   requireMutualTls(): void {
     cpSync(join(this.#examples, 'strict'), this.path, { recursive: true });
   }
 
-  /** Changes a file's text. @returns when the file was written. */
+  /**
+   * Changes a file's text.
+   * @returns when the file was written
+   */
   edit(name: string, change: (text: string) => string): number {
     return this.write(name, change(this.read(name)));
   }
 
-  /** Sets how many of a hundred requests each version receives. @returns when the file was written. */
+  /**
+   * Sets how many of a hundred requests each version receives.
+   * @returns when the file was written
+   */
   setWeights(weights: Weights): number {
     return this.edit('routes.yaml', (text) =>
       text.replace(/(subset: (v[12])\n\s+weight: )\d+/g, (_, before: string, version: keyof Weights) => {
@@ -94,7 +99,7 @@ export class MeshDirectory {
 function withPorts(text: string, ports: MeshPorts): string {
   return (Object.keys(ports) as (keyof MeshPorts)[])
     .reduce(
-      // Numbers become names first: a new port may equal another old one.
+      // Replaces numbers by names first, because a new port may equal another old one.
       (result, name) => result.replaceAll(String(examplePorts[name]), `<${name}>`),
       text,
     )

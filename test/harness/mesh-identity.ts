@@ -1,6 +1,6 @@
 /**
- * The identities of a mesh: its control plane is the authority, and each agent gets its certificate for a token, as on a
- * machine without Kubernetes (docs/identity.md).
+ * The identities of a mesh: the control plane is the authority, and each agent gets its certificate for a token, as on a machine without
+ * Kubernetes (docs/identity.md).
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import {
   localTokenKey,
 } from '../../src/discovery/xds/access/local-tokens.ts';
 
-/** Service accounts, by the name of the program that runs under them. */
+/** Service account of each program. */
 const accounts = {
   gateway: 'demo/gateway',
   sidecar: 'demo/sample',
@@ -35,7 +35,7 @@ export class MeshIdentity {
   readonly #port: number;
   readonly #tokens = new Map<AgentName, string>();
 
-  /** @param port where the control plane serves with TLS */
+  /** @param port TLS port of the control plane */
   constructor(root: string, port: number) {
     this.#authorityDirectory = join(root, 'ca');
     this.#port = port;
@@ -53,7 +53,7 @@ export class MeshIdentity {
     return ['--discoveryAddress', `localhost:${this.#port}`, '--controlPlaneAuthPolicy', 'MUTUAL_TLS'];
   }
 
-  /** Tokens as the command prints them, without starting a program: that would take half a second for each agent. */
+  /** Issues tokens as the command does, without starting a program, which would take half a second for each agent. */
   async issueTokens(): Promise<void> {
     const key = localTokenKey(join(this.#authorityDirectory, localTokenFile));
     for (const [name, account] of Object.entries(accounts) as [AgentName, string][]) {
@@ -64,9 +64,8 @@ export class MeshIdentity {
   }
 
   /**
-   * What a pod would mount for its agent: a token, and the root of the control plane. The control plane must have run before.
-   *
-   * @param folder the agent's working directory; it is created
+   * Writes what a pod would mount for its agent: a token, and the root of the control plane, which must have run before.
+   * @param folder the agent's working directory, which is created
    */
   mount(name: AgentName, folder: string, discovery: string, env: NodeJS.ProcessEnv): void {
     const [tokens, roots] = [join(folder, 'var/run/secrets/tokens'), join(folder, 'var/run/secrets/istio')];
@@ -74,7 +73,7 @@ export class MeshIdentity {
     const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
     const token = this.#tokens.get(name) ?? execFileSync(discovery, args, { env });
     writeFileSync(join(tokens, 'istio-token'), token, { mode: 0o600 });
-    // A copy: the control plane sends the roots that follow it.
+    // A copy: the control plane sends the following roots.
     const root = join(roots, 'root-cert.pem');
     rmSync(root, { force: true });
     copyFileSync(join(this.#authorityDirectory, 'root-cert.pem'), root);

@@ -1,6 +1,6 @@
 /**
- * The whole system on loopback: control plane, a gateway and a sidecar each with its agent and real Envoy, two versions
- * of the sample service. A test starts all of it ({@link startMesh}) or part by part ({@link Mesh.create}).
+ * The complete system on loopback: control plane, a gateway and a sidecar each with agent and real Envoy, and two versions of the sample
+ * service. A test starts all of it ({@link startMesh}) or part by part ({@link Mesh.create}).
  */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -38,24 +38,24 @@ export const sampleHost = 'sample.localhost';
 export interface MeshOptions {
   /** The proxies use delta xDS. */
   readonly delta?: boolean;
-  /** Without a sidecar the gateway reaches v1 directly. Default true. */
+  /** Whether there is a sidecar; without it, the gateway reaches v1 directly. Default true. */
   readonly sidecar?: boolean;
   /** The control plane is the authority, agents have certificates, and plaintext is refused. Default false. */
   readonly mutualTls?: boolean;
-  /** Ports of the example mesh; free ones unless given. */
+  /** Ports of the example mesh (default: free ports). */
   readonly ports?: MeshPorts;
-  /** Delays of the agents; short by default. Whole seconds except for `watchDelayMs`. */
+  /** Delays of the agents; short by default. Full seconds, except for `watchDelayMs`. */
   readonly watchDelayMs?: number;
   readonly drainMs?: number;
   readonly parentShutdownMs?: number;
   readonly terminationDrainMs?: number;
-  /** More arguments for each agent. */
+  /** Additional arguments of each agent. */
   readonly agentArgs?: readonly string[];
-  /** More environment for every program. */
+  /** Additional environment of every program. */
   readonly env?: NodeJS.ProcessEnv;
-  /** An empty folder into which the package was installed: its programs and its example are used, not this checkout's. */
+  /** A folder with an installed package, whose programs and example are used instead of this checkout's. */
   readonly installedIn?: string;
-  /** Folder of the agents' base ID locks; default: that of the agents. */
+  /** Folder of the agents' base ID locks (default: that of the agents). */
   readonly runDirectory?: string;
 }
 
@@ -129,7 +129,7 @@ export class Mesh {
     mkdirSync(join(this.root, 'logs'));
     mkdirSync(join(this.root, 'traces'));
     this.certificates = createServerCertificates(join(this.root, 'certs'), [sampleHost]);
-    // Without a sidecar, its ingress port is v1 itself.
+    // Without a sidecar, its ingress port is that of v1.
     const configuredPorts = options.sidecar === false ? { ...ports, sidecarIngress: ports.v1 } : ports;
     const { installedIn } = options;
     const modules = installedIn === undefined ? undefined : join(installedIn, 'node_modules');
@@ -143,7 +143,7 @@ export class Mesh {
     this.#env = { ...process.env, ...options.env, [testRunVariable]: this.#testRun };
   }
 
-  /** Prepares directories, certificates and ports. Nothing runs yet. */
+  /** Prepares directories, certificates and ports without starting programs. */
   static async create(options: MeshOptions = {}): Promise<Mesh> {
     type Four = [number, number, number, number];
     const [http, https, sidecarEgress, sidecarIngress] = (await freePorts(4)) as Four;
@@ -158,7 +158,7 @@ export class Mesh {
       gateway: { admin: agents[0], status: agents[1] },
       sidecar: { admin: agents[2], status: agents[3] },
     });
-    // An installed package is tested with its own programs.
+    // An installed package issues tokens with its own programs.
     if (options.installedIn === undefined) await mesh.#identity?.issueTokens();
     return mesh;
   }
@@ -168,12 +168,12 @@ export class Mesh {
     return { host: '127.0.0.1', port: this.ports.http, authority: sampleHost };
   }
 
-  /** The gateway over TLS, trusting our authority. */
+  /** The gateway over TLS, trusting the authority of the mesh. */
   get httpsTarget(): LoadTarget {
     return { host: '127.0.0.1', port: this.ports.https, authority: sampleHost, caFile: this.certificates.caFile };
   }
 
-  /** The sidecar's outgoing listener. */
+  /** The sidecar's outbound listener. */
   get sidecarTarget(): LoadTarget {
     return { host: '127.0.0.1', port: this.ports.sidecarEgress, authority: sampleHost };
   }
@@ -186,7 +186,7 @@ export class Mesh {
     return join(this.root, 'logs');
   }
 
-  /** The traces of all programs that were started, including exited ones. */
+  /** The traces of all started programs, including exited ones. */
   get traceFiles(): string[] {
     const directory = join(this.root, 'traces');
     return readdirSync(directory)
@@ -194,13 +194,13 @@ export class Mesh {
       .map((name) => join(directory, name));
   }
 
-  /** Where the next start of a program writes its trace: a restarted one writes another file. */
+  /** Trace file of the next start of a program; each start writes another file. */
   traceFileOf(name: string): string {
     const earlier = this.#programs.filter((program) => program.name === name).length;
     return join(this.root, 'traces', `${name}${earlier === 0 ? '' : `-${earlier + 1}`}.trace.ndjson`);
   }
 
-  /** Starts all parts and waits until requests go through each proxy: by HTTP, by HTTPS, and out of the sidecar. */
+  /** Starts all programs and waits until requests pass each proxy: over HTTP, over HTTPS, and out of the sidecar. */
   async startAll(): Promise<void> {
     const withSidecar = this.#options.sidecar !== false;
     await Promise.all([this.startSamples(), this.startDiscovery()]);
@@ -245,7 +245,7 @@ export class Mesh {
     return this.discovery;
   }
 
-  /** Starts the gateway's agent; does not wait for its Envoy. */
+  /** Starts the gateway's agent without waiting for its Envoy. */
   startGateway(extraArgs: readonly string[] = []): AgentProgram {
     const { watchDelayMs } = { ...defaultTimes, ...this.#options };
     const args = [
@@ -258,14 +258,14 @@ export class Mesh {
     return this.gateway;
   }
 
-  /** Starts the agent of v1's sidecar; does not wait for its Envoy. */
+  /** Starts the agent of v1's sidecar without waiting for its Envoy. */
   startSidecar(extraArgs: readonly string[] = []): AgentProgram {
     const labels = { app: 'sample', version: 'v1' };
     this.sidecar = this.#startAgent(['sidecar', 'sidecar', this.#controlPorts.sidecar, labels, extraArgs]);
     return this.sidecar;
   }
 
-  /** Starts it in its own container, where an agent may be replaced by another one. */
+  /** Starts the sidecar in its own container, where another agent may replace its agent. */
   async startContainedSidecar(env: NodeJS.ProcessEnv): Promise<ContainedSidecar> {
     const labels = { app: 'sample', version: 'v1' };
     const { surroundings, ports, args, ...command } = this.#agentCommand(
@@ -306,17 +306,20 @@ export class Mesh {
     );
   }
 
-  /** Issues a new certificate for the gateway. @returns its serial number. */
+  /**
+   * Issues a new certificate for the gateway.
+   * @returns its serial number
+   */
   renewCertificate(): string {
     return renewServerCertificate(this.certificates).serialNumber;
   }
 
-  /** The Envoys of an agent that live now, oldest epoch first. */
+  /** The running Envoys of an agent, oldest epoch first. */
   envoysOf({ program, container }: AgentProgram): EnvoyProcess[] {
     return container === undefined ? envoysOf(program.pid) : envoysBeside(container.pid);
   }
 
-  /** Starts a load run that ends with the mesh, if not before. */
+  /** Starts a load run that stops with the mesh if it is still running. */
   async startLoad(plan: LoadPlan): Promise<LoadRun> {
     const run = await startLoad(plan, this.#env);
     this.#loads.push(run);
@@ -324,9 +327,8 @@ export class Mesh {
   }
 
   /**
-   * Ends everything, clients first, and removes the mesh's directory.
-   *
-   * May be called again. @returns leftovers on the host that should not exist, one line each; the mesh then kills those processes too.
+   * Stops everything, clients first, and removes the mesh's directory. Idempotent.
+   * @returns processes and files on the host that should not exist, one line each; the processes are killed
    */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     this.#stopped = true;
@@ -349,7 +351,7 @@ export class Mesh {
     rmSync(this.root, { recursive: true, force: true });
   }
 
-  /** Runs another control plane, with its own ports, to its end. Later arguments win. */
+  /** Runs another control plane with its own ports until it exits. Later arguments override earlier ones. */
   async runDiscovery(extraArgs: readonly string[]): Promise<Ended> {
     const [xdsPort, httpPort, monitoringPort] = (await freePorts(3)) as [number, number, number];
     const args = discoveryArguments({
@@ -364,18 +366,18 @@ export class Mesh {
     return ended(this.#keep(Program.start('pilot-discovery', { ...surroundings, args }, 'extra-discovery')));
   }
 
-  /** Runs another agent, with its own ports, to its end. */
+  /** Runs another agent with its own ports until it exits. */
   async runAgent(extraArgs: readonly string[]): Promise<Ended> {
     return ended((await this.startExtraAgent(extraArgs)).program);
   }
 
-  /** Starts another gateway's agent, with its own ports; later arguments win. It gets the same listeners. */
+  /** Starts another agent of the gateway with its own ports; later arguments override earlier ones. It gets the same listeners. */
   async startExtraAgent(extraArgs: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<AgentProgram> {
     const [admin, status] = (await freePorts(2)) as [number, number];
     return this.#startAgent(['router', 'extra', { admin, status }, {}, extraArgs], env);
   }
 
-  /** What is left, apart from started programs that still run: for tests that stop a program themselves. */
+  /** Leftovers, apart from started programs that still run, for tests that stop a program themselves. */
   leftovers(): string[] {
     return leftovers(this.#testRun, this.#baseIds);
   }
@@ -430,7 +432,7 @@ export class Mesh {
     for (const { baseId } of envoysOfRun(this.#testRun)) this.#baseIds.add(baseId);
   }
 
-  /** The programs that a response needs now, without those that were stopped and restarted. */
+  /** The programs that a response currently needs, without stopped ones. */
   #current(): Program[] {
     return [this.discovery, this.gateway, this.sidecar].flatMap((started) => started?.program ?? []);
   }
@@ -441,7 +443,7 @@ export class Mesh {
   }
 
   #surroundings(name: string): Omit<ProgramOptions, 'args'> & { env: NodeJS.ProcessEnv } {
-    // A start that is still in progress when the mesh is stopped must leave no program behind.
+    // A start that is still in progress when the mesh is stopped must not leave a program running.
     if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
     return {
       env: this.#env,

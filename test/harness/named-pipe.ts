@@ -9,7 +9,7 @@ const { O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 const chunkBytes = 64 * 1024;
 
 export class NamedPipe {
-  /** For a program's output. */
+  /** File descriptor for a program's output. */
   readonly writeEnd: number;
   #readEnd: number | undefined;
 
@@ -38,7 +38,7 @@ export class NamedPipe {
     }
   }
 
-  /** Its present content; `undefined` once there is no writer any more. */
+  /** The buffered content; `undefined` if there is no writer. */
   read(maxBytes = chunkBytes): string | undefined {
     const bytes = Buffer.alloc(maxBytes);
     try {
@@ -56,7 +56,7 @@ export class NamedPipe {
     this.#readEnd = undefined;
   }
 
-  /** Closes the write end here once the program has its own. */
+  /** Closes the test's write end after the program has inherited it. */
   handedOver(): void {
     closeSync(this.writeEnd);
   }

@@ -46,11 +46,11 @@ export interface OciContainerOptions {
   readonly uid: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly capabilities?: readonly string[];
-  /** Folders of their own in memory. */
+  /** Folders in memory. */
   readonly tmpfs?: readonly string[];
-  /** Path in the container → path of this machine, read-only. */
+  /** Read-only mounts: path in the container → path on this machine. */
   readonly volumes?: Readonly<Record<string, string>>;
-  /** A namespace's file; by default a network without interfaces. */
+  /** File of a network namespace; by default a network without interfaces. */
   readonly network?: string;
 }
 
@@ -118,7 +118,10 @@ export class OciContainer {
     mustRun('runc', '--root', this.#state, 'kill', this.id, signal);
   }
 
-  /** Runs a program of the image in the container. @returns its output, `undefined` if it fails */
+  /**
+   * Runs a program of the image in the container.
+   * @returns its output, or `undefined` if it fails
+   */
   exec(...command: string[]): string | undefined {
     const { status, stdout } = spawnSync('runc', ['--root', this.#state, 'exec', this.id, ...command], {
       encoding: 'utf8',

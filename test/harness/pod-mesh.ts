@@ -1,6 +1,6 @@
 /**
- * A mesh as in a cluster: each workload in its own network, whose connections iptables redirects to its sidecar; the applications
- * are unaware of it. The control plane is in the network that joins them. Needs root, and changes nothing in the machine's own network.
+ * A mesh as in a cluster: each workload in its own network, whose connections iptables redirects to its sidecar; applications do not know the
+ * mesh. The control plane is in the network that joins them. Needs root, and changes nothing in the machine's own network.
  */
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -24,13 +24,13 @@ const namespace = 'demo';
 /** The proxy's group, which is never redirected. As another user it could not read a checkout in a home directory. */
 const proxyGroup = 1337;
 
-/** A client without proxy settings, up to its limit in seconds. */
+/** A client without proxy settings; its time limit in seconds follows. */
 const curl = ['curl', '--silent', '--show-error', '--fail', '--max-time'];
 
-/** A name that is unknown to the mesh, and known to the cluster's name server. */
+/** A name that only the cluster's name server knows. */
 export const outsideHost = 'outside.example';
 
-/** The service that all clients of the mesh call, at an address without an owner (examples/pods). */
+/** The service that all clients of the mesh call, at an unassigned address (examples/pods). */
 export const podService = { host: 'sample.demo.svc.cluster.local', address: '10.96.0.10', port: 80 } as const;
 
 const podsOfExample = {
@@ -57,7 +57,7 @@ export class Pod {
 }
 
 export class PodMesh {
-  /** Everything that the mesh writes; removed by {@link PodMesh.stop}. */
+  /** Contains everything that the mesh writes; removed by {@link PodMesh.stop}. */
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-pods-'));
   readonly pods: Readonly<Record<PodName, Pod>>;
   /** Network of the control plane, and of programs outside the mesh. */
@@ -79,7 +79,7 @@ export class PodMesh {
     }
   }
 
-  /** Creates the networks; nothing runs in them yet. */
+  /** Creates the networks without starting programs. */
   static async create(): Promise<PodMesh> {
     const namespaces: ChildProcess[] = [];
     try {
@@ -104,7 +104,7 @@ export class PodMesh {
     return join(this.root, 'traces', `${name}.trace.ndjson`);
   }
 
-  /** Starts everything, in the order of a pod: redirection, proxy, application. Waits for a response through both sidecars. */
+  /** Starts everything in the order of a pod: redirection, proxy, application. Waits for a response through both sidecars. */
   async start(): Promise<void> {
     await Promise.all(podNames.map((name) => this.#prepare(this.pods[name])));
     await Promise.all([this.#startDiscovery(), this.#startNameServer()]);
@@ -117,17 +117,17 @@ export class PodMesh {
     });
   }
 
-  /** Why waiting is pointless: a program has exited. */
+  /** The reason to stop waiting: a program has exited. */
   hopeless(): string | undefined {
     return this.#programs.map((program) => program.hopeless()).find(Boolean);
   }
 
-  /** Resolves when the first program ends. */
+  /** Resolves when the first program exits. */
   get anyEnded(): Promise<unknown> {
     return Promise.race(this.#programs.map(({ exited }) => exited));
   }
 
-  /** The response of the service to curl, which is unaware of the proxy, by its name. */
+  /** The response of the service to curl, which uses its name and no proxy settings. */
   ask(path: string): Promise<CommandResult> {
     const address = `http://${podService.host}${path}`;
     return this.pods.client.side.run([...curl, '5', address]);
@@ -147,7 +147,10 @@ export class PodMesh {
     await pod.side.mustRun(this.#bin('pilot-agent'), command, ...args);
   }
 
-  /** Ends everything. @returns leftovers on the host that should not exist; they are removed as well */
+  /**
+   * Stops everything.
+   * @returns processes and files on the host that should not exist; they are removed as well
+   */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     for (const load of this.#loads) load.kill();
     await Promise.all(podNames.map((name) => this.pods[name].agent?.stop()));
@@ -170,7 +173,7 @@ export class PodMesh {
     return leftovers(this.#testRun, new Set());
   }
 
-  /** Does what a container runtime and an init container do: names, name servers, redirection. */
+  /** Does the work of a container runtime and an init container: names, name servers, redirection. */
   async #prepare(pod: Pod): Promise<void> {
     const etc = join(this.root, pod.name, 'etc');
     mkdirSync(etc, { recursive: true });
@@ -196,7 +199,7 @@ export class PodMesh {
     });
   }
 
-  /** The name server for the search domains of applications; it is unaware of the mesh. */
+  /** The cluster's name server, which does not know the mesh. */
   async #startNameServer(): Promise<void> {
     const script = join(packageRoot(), 'test/harness/name-server.ts');
     const args = [process.execPath, script, controlAddress, `${outsideHost}=${controlAddress}`];

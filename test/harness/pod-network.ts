@@ -1,6 +1,6 @@
 /**
- * A pod with its own network, and a neighbour that it has a link to: for testing redirection. Listeners in it
- * report to each client the port that it reached, and the one that it had connected to. Needs root.
+ * A pod with its own network, and a neighbour with a link to it, for tests of redirection. Listeners report to each client the port that it
+ * reached, and the one that it had connected to. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ export const addresses = {
   neighbour: { v4: '10.77.0.1', v6: 'fd77::1' },
 } as const;
 
-/** Isolated, and without a site's packages: a fifth less of its start. */
+/** Isolated and without site packages, which saves a fifth of the start. */
 const python = ['python3', '-IS', join(packageRoot(), 'test/harness/original-destination.py')];
 
 export interface CommandResult {
@@ -28,17 +28,17 @@ export interface CommandResult {
 
 export interface Listening {
   /**
-   * `tcp 8080` (sends first), `reply 8080` (waits for the client's bytes), `http 8080`, `udp 53 127.0.0.1 ::1` (at these
-   * addresses), `tproxy 15006` (takes connections to any address).
+   * `tcp 8080` (sends first), `reply 8080` (waits for the client's bytes), `http 8080`, `udp 53 127.0.0.1 ::1` (at these addresses), `tproxy
+   * 15006` (accepts connections to any address).
    */
   readonly ports: readonly string[];
-  /** User; default root. */
+  /** User ID (default: root). */
   readonly uid?: number;
 }
 
 /**
- * Where to connect to: `tcp 10.0.0.1 80`, `udp 10.0.0.1 53`, and from which port: `udp 10.0.0.1 53 5555`; `reply 10.0.0.1 80`
- * (sends bytes that are no HTTP), `http 10.0.0.1 80 HOST` (a request for that host).
+ * Target, and for UDP optionally the source port: `tcp 10.0.0.1 80`, `udp 10.0.0.1 53`, `udp 10.0.0.1 53 5555`, `reply 10.0.0.1 80` (sends
+ * bytes that are not HTTP), `http 10.0.0.1 80 HOST` (a request for that host).
  */
 export type Destination = `${'tcp' | 'udp' | 'reply' | 'http'} ${string}`;
 
@@ -48,20 +48,20 @@ interface Asker {
 }
 
 export class NetworkSide {
-  /** The process that keeps its namespaces. */
+  /** PID of the process that keeps its namespaces. */
   readonly pid: number;
   readonly #children: ChildProcess[];
   readonly #mounts: boolean;
   readonly #askers = new Map<number, Asker>();
 
-  /** @param mounts whether its mounts are its own, too */
+  /** @param mounts whether it also has its own mount namespace */
   constructor(pid: number, children: ChildProcess[], { mounts = false } = {}) {
     this.pid = pid;
     this.#children = children;
     this.#mounts = mounts;
   }
 
-  /** Makes the namespaces, with loopback up. */
+  /** Creates the namespaces, with loopback up. */
   static async make(children: ChildProcess[], options: { readonly mounts?: boolean } = {}): Promise<NetworkSide> {
     const side = new NetworkSide(await namespace(children, options), children, options);
     await side.mustRun('ip', 'link', 'set', 'lo', 'up');
@@ -73,7 +73,7 @@ export class NetworkSide {
     return `/proc/${this.pid}/ns/net`;
   }
 
-  /** Runs a program in it, and waits for its exit. */
+  /** Runs a program in the namespaces and waits for its exit. */
   async run(
     args: readonly string[],
     { uid, env = {}, input = '' }: { uid?: number; env?: NodeJS.ProcessEnv; input?: string } = {},
@@ -86,14 +86,17 @@ export class NetworkSide {
     return { exitCode, stdout, stderr };
   }
 
-  /** Runs a command that must succeed. @throws Error with the output of the program */
+  /**
+   * Runs a command that must succeed.
+   * @throws Error with the output of the program
+   */
   async mustRun(...args: readonly string[]): Promise<string> {
     const { exitCode, stdout, stderr } = await this.run(args);
     if (exitCode !== 0) throw new Error(`${args.join(' ')}: ${stderr}`);
     return stdout;
   }
 
-  /** One `ip` for all of the commands. */
+  /** Runs all commands with one `ip` process. */
   async configure(commands: readonly string[]): Promise<void> {
     const { exitCode, stderr } = await this.run(['ip', '-batch', '-'], { input: `${commands.join('\n')}\n` });
     if (exitCode !== 0) throw new Error(`ip: ${stderr}`);
@@ -109,7 +112,7 @@ export class NetworkSide {
     throw new Error(`nobody listens at ${ports.join(', ')}`);
   }
 
-  /** The response of each: `15006 for 10.77.0.2:8080`, `refused`, `silent`, `closed`; for HTTP, a status other than 200. */
+  /** The response of each destination: `15006 for 10.77.0.2:8080`, `refused`, `silent`, `closed`; for HTTP, a status other than 200. */
   async ask(destinations: readonly Destination[], uid = 0): Promise<string[]> {
     const { input, lines } = this.#asker(uid);
     const answers: string[] = [];
@@ -122,7 +125,7 @@ export class NetworkSide {
     return answers;
   }
 
-  /** One for each user, until the pod ends: starting Python takes longer than a request. */
+  /** One Python process for each user, until the pod ends: starting it takes longer than a request. */
   #asker(uid: number): Asker {
     const known = this.#askers.get(uid);
     if (known !== undefined) return known;
@@ -135,7 +138,7 @@ export class NetworkSide {
     return asker;
   }
 
-  /** @returns the command that runs this one in it, in a folder of the machine */
+  /** @returns the command that runs this one in the namespaces, in a folder of the machine */
   within(args: readonly string[], cwd = process.cwd()): string[] {
     const mounts = this.#mounts ? [`--mount=/proc/${this.pid}/ns/mnt`, `--wd=${cwd}`] : [];
     return ['nsenter', `--net=${this.namespaceFile}`, ...mounts, ...args];
@@ -185,7 +188,7 @@ export class PodNetwork {
   }
 }
 
-/** Ends the processes that keep them, and everything that listens in them. */
+/** Kills the processes that keep namespaces, and everything that listens in them. */
 export async function endNamespaces(children: readonly ChildProcess[]): Promise<void> {
   await Promise.all(
     children.map(async (child) => {
@@ -202,7 +205,7 @@ interface LinkEnd {
   readonly name: string;
 }
 
-/** A cable between two sides, both ends up. */
+/** A veth pair between two namespaces, both ends up. */
 export async function link(one: LinkEnd, other: LinkEnd): Promise<void> {
   const of = ({ side, name }: LinkEnd) => ['name', name, 'netns', `${side.pid}`];
   await execa('ip', ['link', 'add', ...of(one), 'type', 'veth', 'peer', ...of(other)]);

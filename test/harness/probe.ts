@@ -5,7 +5,7 @@ import type { Outcome } from '../load/tally.ts';
 
 export interface ProbeResult {
   readonly outcome: Outcome;
-  /** Serial number of the certificate that this connection received, for TLS. */
+  /** Serial number of the server's certificate, for TLS. */
   readonly serialNumber: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The command lines and environments of the programs that a mesh consists of. */
+/** The command lines and environments of the programs of a mesh. */
 
 export interface DiscoveryArguments {
   readonly configDirectory: string;
@@ -9,7 +9,7 @@ export interface DiscoveryArguments {
   readonly traceFile: string;
 }
 
-/** A control plane that reads a directory and nothing else, on loopback, without TLS. */
+/** A control plane that reads only a directory, on loopback, without TLS. */
 export function discoveryArguments(settings: DiscoveryArguments): string[] {
   return [
     'discovery',
@@ -21,7 +21,7 @@ export function discoveryArguments(settings: DiscoveryArguments): string[] {
     ...['--monitoringAddr', `127.0.0.1:${settings.monitoringPort}`],
     '--secureGRPCAddr=',
     '--httpsAddr=',
-    // Streams are checked message by message: the standard level omits their periodic messages.
+    // Streams are checked message by message; the standard level omits their periodic messages.
     ...['--trace', settings.traceFile, '--traceLevel', 'full'],
   ];
 }
@@ -33,7 +33,7 @@ export interface AgentArguments {
   readonly adminPort: number;
   readonly statusPort: number;
   readonly configDirectory: string;
-  /** Whole seconds. */
+  /** Full seconds. */
   readonly drainMs: number;
   readonly parentShutdownMs: number;
   readonly traceFile: string;
@@ -60,7 +60,7 @@ export function agentArguments(settings: AgentArguments): string[] {
   ];
 }
 
-/** The proxy's identity, as its pod would set it; it intercepts nothing and opens no port of its own. */
+/** The proxy's identity, as its pod would set it; the agent intercepts nothing and opens no other ports. */
 export function agentEnvironment(
   name: string,
   labels: Readonly<Record<string, string>>,

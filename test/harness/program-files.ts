@@ -1,4 +1,4 @@
-/** Files that the programs under test are run from. */
+/** Files of the programs under test. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -10,17 +10,14 @@ export interface Command {
 
 type ProgramName = 'pilot-agent' | 'pilot-discovery' | 'chartpilot';
 
-/**
- * Node's arguments to run a program: the bundle, whose start takes a third of the processor time, or its sources if one of
- * them is newer than that.
- */
+/** Node's arguments to run a program: the bundle, whose start takes a third of the processor time, or the sources if one of them is newer. */
 export function programFile(program: ProgramName, root = packageRoot()): string {
   return isCurrent(root) ? join(root, `dist/${program}.mjs`) : join(root, `src/cli/${program}.ts`);
 }
 
 /**
- * `pilot-discovery` as installed, by its wrapper, unless its sources are newer. The environment variable
- * `FEATURES_PILOT` names another program's entry file: another version, to compare with.
+ * `pilot-discovery` as installed, by its wrapper, unless its sources are newer. The environment variable `FEATURES_PILOT` names another
+ * version's entry file, for comparisons.
  */
 export function pilotDiscovery(): Command {
   const other = process.env.FEATURES_PILOT;
@@ -32,12 +29,12 @@ export function pilotDiscovery(): Command {
 
 const current = new Map<string, boolean>();
 
-/** Determined once in a process: a build during a run removes the files that the run has started from. */
+/** Determined once per process, because a build during a run removes the files of that run. */
 function isCurrent(root: string): boolean {
   let is = current.get(root);
   if (is === undefined) {
     const sources = ['src', 'machines'].flatMap((folder) => filesIn(join(root, folder)));
-    // A build writes the program first, and the notices last: an incomplete build does not count.
+    // A build writes the program first and the notices last, so an incomplete build does not count.
     const built = timeOf(join(root, 'dist/THIRD-PARTY.txt')) && timeOf(join(root, 'dist/pilot-agent.mjs'));
     is = built > 0 && [...sources, join(root, 'package-lock.json')].every((file) => timeOf(file) <= built);
     current.set(root, is);

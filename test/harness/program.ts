@@ -8,12 +8,12 @@ import { eventually, patienceMs } from './eventually.ts';
 import { endWithRunner } from './runner-watch.ts';
 
 export interface ProgramOptions {
-  /** The folder of the wrappers; `bin/` of this checkout unless given. */
+  /** The folder of the wrappers (default: `bin/` of this checkout). */
   readonly binFolder?: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  /** Everything the program prints is also written here. */
+  /** File that also receives the program's output. */
   readonly logFile?: string;
 }
 
@@ -26,7 +26,7 @@ const linesKept = 20_000;
 
 const living = new Set<ChildProcess>();
 
-// Stops the started programs whatever ends this process, an uncaught error too. (`endWithRunner` handles the rest.)
+// Stops the started programs when this process exits, also on an uncaught error. (`endWithRunner` handles a killed process.)
 process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL');
 });
@@ -36,7 +36,7 @@ export class Program {
   readonly name: string;
   readonly pid: number;
   readonly exited: Promise<Exit>;
-  /** Set once the program has ended and its output is complete. */
+  /** Set when the program has exited and its output is complete. */
   exit: Exit | undefined;
   readonly lines: string[] = [];
   readonly #child: ChildProcess;
@@ -66,14 +66,14 @@ export class Program {
     this.exited.catch(() => {});
   }
 
-  /** Starts one of the wrappers in `bin/`, e.g. `pilot-agent`. It is its own process, with no shell that stays between. */
+  /** Starts one of the wrappers in `bin/`, such as `pilot-agent`, without a shell in between. */
   static start(wrapper: string, options: ProgramOptions, name = wrapper): Program {
     return Program.run(name, join(options.binFolder ?? join(packageRoot(), 'bin'), wrapper), options);
   }
 
-  /** Starts any executable under a name for error messages. */
+  /** Starts any executable; the name appears in error messages. */
   static run(name: string, executable: string, { args, env, cwd, logFile }: ProgramOptions): Program {
-    // Its own process group: Ctrl-C at a terminal reaches only the parent, which then stops the programs in order.
+    // A separate process group: Ctrl-C at a terminal reaches only the parent, which then stops the programs in order.
     const child = spawn(executable, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     return new Program(name, child, logFile === undefined ? undefined : createWriteStream(logFile, { flags: 'a' }));
   }
@@ -83,7 +83,10 @@ export class Program {
     return this.lines.join('\n');
   }
 
-  /** Waits for a line that matches, from the `fromLine`-th on. @returns the line. */
+  /**
+   * Waits for a matching line, starting at line `fromLine`.
+   * @returns the line
+   */
   async line(pattern: RegExp, { deadlineMs = patienceMs, fromLine = 0 } = {}): Promise<string> {
     return eventually(`${this.name} prints ${pattern}`, () => this.lines.slice(fromLine).find((l) => pattern.test(l)), {
       deadlineMs,
@@ -91,14 +94,14 @@ export class Program {
     });
   }
 
-  /** Why waiting for the program is pointless: it has exited. With its last output. */
+  /** Why waiting for the program is pointless: it has exited. Includes its last output. */
   hopeless(): string | undefined {
     if (this.exit === undefined) return undefined;
     const how = this.exit.signal ?? `exit code ${this.exit.code}`;
     return `${this.name} ended with ${how}; its last lines:\n${this.lines.slice(-15).join('\n')}`;
   }
 
-  /** Sends a signal; nothing when the program has ended. */
+  /** Sends a signal; does nothing if the program has exited. */
   signal(signal: NodeJS.Signals): void {
     if (this.exit === undefined) this.#child.kill(signal);
   }

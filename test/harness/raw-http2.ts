@@ -1,6 +1,6 @@
 /**
- * HTTP/2 of an untrusted client: frames of any kind in any order, written to a plain socket. It reads only the types of the received
- * frames, and follows no rule of the protocol by itself.
+ * HTTP/2 of an untrusted client: frames of any kind in any order, written to a plain socket. It reads only the types of the received frames,
+ * and follows no rule of the protocol by itself.
  */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -41,7 +41,7 @@ export function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** A number as HPACK writes it: what does not fit the prefix follows in groups of seven bits. */
+/** A number in HPACK: the part that does not fit the prefix follows in groups of seven bits. */
 function integer(value: number, prefixBits: number, first: number): number[] {
   const most = 2 ** prefixBits - 1;
   if (value < most) return [first | value];
@@ -56,12 +56,12 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from(integer(bytes.length, 7, 0)), bytes]);
 }
 
-/** A field that is not added to a table. */
+/** A literal field that is not added to the dynamic table. */
 export function literal(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0]), text(name), text(value)]);
 }
 
-/** A field that is added to the dynamic table, at index 62. */
+/** A literal field that is added to the dynamic table, at index 62. */
 export function remembered(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0x40]), text(name), text(value)]);
 }
@@ -89,14 +89,14 @@ export interface RawHttp2Options {
   readonly tls?: boolean;
 }
 
-/** One connection. What it receives is read and dropped, except for the kinds of frames and the first GOAWAY's code. */
+/** One connection. Received data is dropped, except for the types of frames and the first GOAWAY's code. */
 export class RawHttp2 {
   readonly socket: Socket;
-  /** Received frames by type. */
+  /** Number of received frames by type. */
   readonly got = new Map<number, number>();
   /** The code of the first GOAWAY. */
   goaway: number | undefined;
-  /** The connection is over. */
+  /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
   #rest: Buffer = none;
 
@@ -110,7 +110,10 @@ export class RawHttp2 {
     this.socket.on('data', (bytes: Buffer) => this.#read(bytes));
   }
 
-  /** Connects and sends the preface. @returns false if no server accepted the connection */
+  /**
+   * Connects and sends the preface.
+   * @returns false if no server accepted the connection
+   */
   async begin(settings: Uint8Array = none): Promise<boolean> {
     this.send(preface, frame('settings', 0, 0, settings));
     await Promise.race([new Promise((resolve) => this.socket.once('data', resolve)), this.closed]);

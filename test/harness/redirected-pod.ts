@@ -9,7 +9,7 @@ import { addresses, type Destination, type NetworkSide, PodNetwork } from './pod
 export const proxy = 1337;
 export const application = 1000;
 export const { pod: ownAddress, neighbour: other } = addresses;
-/** Another address of the neighbour, in a range of its own. */
+/** Another address of the neighbour, in another subnet. */
 export const elsewhere = '10.88.0.1';
 
 /** Two network namespaces, without listeners. */
@@ -37,7 +37,7 @@ export async function podNetwork(): Promise<PodNetwork> {
   return network;
 }
 
-/** The destinations to query, and the expected response of each. */
+/** Queries the destinations and expects the response of each. */
 export async function expectAnswers(
   side: NetworkSide,
   uid: number,
@@ -65,7 +65,10 @@ export async function stateOf(side: NetworkSide): Promise<string> {
   return lines.join('\n');
 }
 
-/** Runs the commands without a process of Node for each. @returns the events of their log */
+/**
+ * Runs the commands without a process of Node for each.
+ * @returns the events of their log
+ */
 export async function applyIn(side: NetworkSide, flags: SaidFlags, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
   const log: string[] = [];
   await applyInterception(orderIn(side, flags, env), { print: () => {}, log: (event) => void log.push(event) });

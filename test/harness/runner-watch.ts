@@ -1,13 +1,11 @@
 /**
- * Ends the processes that a test run started when the run itself is killed (SIGKILL, out of memory).
- *
- * One shell per run keeps the process groups to end. It reads them from a pipe whose other end the run holds:
- * however the run ends, the pipe closes. A child that is started with `detached` leads a group of its own, so that its
- * own children end with it.
+ * Kills the processes of a test run when the run itself is killed (SIGKILL, out of memory). One shell per run keeps a list of process groups,
+ * which it reads from a pipe; the run holds the other end, so the pipe closes however the run ends. A child that is started with `detached`
+ * leads a process group, so its children are killed with it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** Lines of `+ PID` and `- PID`; at the end of the input, all groups that are left are killed. */
+/** Lines of `+ PID` and `- PID`; at the end of the input, all remaining groups are killed. */
 const script = `
 trap '' HUP INT TERM
 left=' '
@@ -33,10 +31,10 @@ export function endWithRunner(child: ChildProcess): void {
 
 function runningShell(): ChildProcess {
   if (shell === undefined) {
-    // A worker of a test run continues when the run is killed, although its results reach no process.
+    // A worker of a test run would continue when the run is killed, although no process reads its results.
     if (process.connected) process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
     shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
-    // The run does not wait for it, and does not fail with it.
+    // The run neither waits for the shell nor fails with it.
     shell.unref();
     const input = shell.stdin!;
     input.on('error', () => {});

@@ -1,4 +1,4 @@
-/** Requests secrets from an agent's secret server as Envoy does, with the generated types of Envoy's API. */
+/** Requests secrets from an agent's SDS server as Envoy does, with the generated types of Envoy's API. */
 import { constants } from 'node:http2';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { DataSource } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
@@ -49,7 +49,7 @@ export class SecretClient {
     return new SecretClient(await GrpcConnection.open({ address: { path: socket } }), method);
   }
 
-  /** The first request, or one for other names. */
+  /** Sends the first request, or one for other names. */
   ask(...names: string[]): void {
     this.#send({ resourceNames: names });
   }
@@ -66,7 +66,10 @@ export class SecretClient {
     this.#stream.write(bytes);
   }
 
-  /** Waits until this many responses have arrived in all. @returns the last */
+  /**
+   * Waits until this many responses have arrived in total.
+   * @returns the last one
+   */
   async next(count = 1): Promise<SecretAnswer> {
     return eventually(`${count} answers`, () => this.responses[count - 1], {
       everyMs: 1,

@@ -1,7 +1,7 @@
 /**
- * The cost of each file: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON for each of them, with its tests that cost
- * a second or more. Wall-clock time means little on a busy machine; processor time is the cost of a file, and the rest is waiting. For a
- * browser it is too low: this process does not reap the processes of the browser.
+ * The cost of each test file: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON for each, with its tests that cost a second or more.
+ * Wall-clock time means little on a busy machine; processor time is the cost of a file, and the rest is waiting. It is too low for browsers,
+ * whose processes this one does not reap.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -11,7 +11,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 const into = process.env.CHARTPILOT_TEST_CPU;
 const ticksPerSecond = 100;
 
-/** Processor seconds of this process, and of its children that have exited. */
+/** Processor seconds of this process, and of its exited children. */
 function cpuSeconds(): number {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]!.split(' ');
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / ticksPerSecond;

@@ -1,10 +1,10 @@
 /**
- * For files that share a process with others: changes of one file are undone after it, and a change that cannot be undone
- * makes it fail, so that no file depends on the files before it.
+ * For test files that share a process: changes of global state are undone after each file, and a change that cannot be undone fails the file,
+ * so that no file depends on earlier ones.
  */
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 
-/** Events that a program's main file listens to; a file that leaves a listener behind changes how the next one ends. */
+/** Events that a program's main file listens to; a remaining listener would change how the next file ends. */
 const heard = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'uncaughtException', 'unhandledRejection', 'warning'];
 
 interface Surroundings {

@@ -6,11 +6,11 @@ const retried = (second: number, what = 'Lease'): string =>
 const broken =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
-it('a log line that a busy machine can cause is no error, any other warning is', () => {
+it('mistakesIn ignores log lines that a busy machine can cause, and returns any other warning', () => {
   expect(mistakesIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
 });
 
-it('a still unresponsive API server, and a Lease that was not renewed in time, are no errors', () => {
+it('mistakesIn ignores a still unresponsive API server, and a Lease that was not renewed in time', () => {
   const away =
     '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
   const lost = '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';
@@ -18,7 +18,7 @@ it('a still unresponsive API server, and a Lease that was not renewed in time, a
   expect(mistakesIn([lost.replace('in time', 'at all')])).toHaveLength(1);
 });
 
-it('a task that never completes is an error, even if each attempt announces a retry', () => {
+it('mistakesIn returns a task that never completes, even if each attempt announces a retry', () => {
   const tries = [1, 2, 3, 4].map((second) => retried(second));
   expect(mistakesIn([...tries, retried(5, 'a status')])).toEqual(tries);
 });

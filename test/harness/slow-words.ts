@@ -12,7 +12,7 @@ const slow = new RegExp(
 const mostTries = 3;
 
 /**
- * Those of a control plane's warnings and errors that a busy machine alone does not cause: an API server without processor time is reported
+ * Filters a control plane's warnings and errors, without those that a busy machine causes: an API server without processor time is reported
  * as unresponsive, requests to it are retried, and a replica without any may lose its Lease. Each of these is an error if it repeats.
  */
 export function mistakesIn(troubles: readonly string[]): string[] {

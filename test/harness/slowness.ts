@@ -1,16 +1,15 @@
 /**
- * How slow the machine is at present: processor time too grows with processes that share caches, and with a processor that is
- * shared in turns. The same work is done here and now, and compared to what it takes on the two quiet cores on which limits in
- * milliseconds were set.
+ * How slow the machine currently is. Processor time also grows with processes that share caches or the processor. The same reference work is
+ * timed now, and compared with the two quiet cores on which limits in milliseconds were set.
  */
 import { threadCpuMsOf } from './cpu-time.ts';
 
-/** Duration of {@link referenceWork} there. */
+/** Milliseconds of {@link referenceWork} on a quiet core. */
 const referenceMs = 24;
-/** The first run compiles it. */
+/** Number of runs; the first one compiles the code. */
 const times = 6;
 
-/** Objects, texts, a sort: typical work of a server, and of a page. It has no external references, so that a page can run it. */
+/** Objects, strings and a sort: typical work of a server and of a page. It has no external references, so that a page can run it. */
 export function referenceWork(): number {
   const rows = Array.from({ length: 20_000 }, (_, index) => ({
     index,
@@ -23,8 +22,8 @@ export function referenceWork(): number {
 }
 
 /**
- * @param costOf does the work once, and returns its milliseconds of processor time: of this thread by default
- * @returns how many times as long the same work takes as on a quiet machine; never below 1
+ * @param costOf does the work once, and returns its milliseconds of processor time (default: of this thread)
+ * @returns how many times as long the same work takes as on a quiet machine, at least 1
  */
 export async function slowness(
   costOf: () => number | Promise<number> = () => threadCpuMsOf(referenceWork),

@@ -1,4 +1,4 @@
-/** The status port below a machine with scripted responses. */
+/** The status port with a machine whose responses are scripted. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
@@ -20,7 +20,7 @@ import { adminAt, freePort, temporaryFolder } from '../fixtures/real-envoy.ts';
 
 export type Told = EventObject & Record<string, unknown>;
 
-/** The effect below a machine with scripted readiness, by way of Envoy or by itself. */
+/** Serves the effect with a machine whose readiness is scripted, with Envoy or alone. */
 export async function servingStatus(options: {
   answer?: (event: Told) => EnvoyProbe | ReadinessRespond;
   port?: number;

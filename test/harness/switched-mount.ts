@@ -1,4 +1,4 @@
-/** A directory as the kubelet mounts a Secret or ConfigMap, which another process replaces again and again, atomically each time. */
+/** A directory as the kubelet mounts a Secret or ConfigMap, which another process atomically replaces again and again. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -6,7 +6,7 @@ import { once } from 'node:events';
 export type MountedFiles = Readonly<Record<string, string>>;
 
 export interface SwitchedMount {
-  /** Resolves when the process has ended. */
+  /** Resolves when the process has exited. */
   stop(): Promise<void>;
 }
 
@@ -30,8 +30,7 @@ const kubelet = `
 
 /**
  * Resolves when the files exist and are being switched.
- *
- * @param versions of the same files, in turns
+ * @param versions of the same files, used in turn
  * @param paceMs between two switches; 0: as many as possible
  */
 export async function switchedMount(

@@ -20,7 +20,7 @@ export class Balancer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Switches to this target; `undefined`: none. Existing connections are cut. */
+  /** Switches to this target, or to none. Existing connections are closed. */
   switchTo(target: number | undefined): void {
     this.#target = target;
     for (const socket of this.#sockets) socket.destroy();

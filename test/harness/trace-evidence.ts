@@ -1,4 +1,4 @@
-/** Explains a lost request, for the message of a test that has lost one. */
+/** Explains failed requests in the error message of a test. */
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -9,7 +9,9 @@ const telling = [
 ];
 const maxLogLines = 60;
 
-/** @returns the signals to Envoys, their exits and the decisions behind them by some traces, in the order of time, and the last lines of a log */
+/**
+ * @returns signals to Envoys, their exits and the decisions behind them from some traces, in the order of time, and the last lines of a log
+ */
 export function traceEvidence(traces: readonly string[], log: readonly string[] = []): string {
   const events = traces.flatMap(eventsIn).sort((a, b) => a.atMs - b.atMs);
   const told = events.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text}`);

@@ -1,4 +1,4 @@
-/** Readers of a live program in tests: a debugger, or a misbehaving client. */
+/** Readers of a live program's trace in tests: a debugger, or a misbehaving client. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -28,7 +28,7 @@ export class Viewer {
   }
 }
 
-/** A request on its own connection, sent unchanged: with any `Host`. */
+/** A request on its own connection, sent unchanged, with any `Host`. */
 export async function ask(
   port: number,
   headers: Record<string, string> = {},
@@ -57,8 +57,8 @@ export function linesOf(text: string): TraceLine[] {
 }
 
 /**
- * A client that requests the stream and never reads. The kernel buffers megabytes for such a connection of Node's own, tens of
- * thousands of records; Node cannot request less, Python can.
+ * A client that requests the stream and never reads. The kernel buffers megabytes for such a connection of Node, tens of thousands of
+ * records; Python can request a smaller buffer.
  */
 export async function stuckViewer(port: number, authorization: string): Promise<{ destroy(): void }> {
   const script = [

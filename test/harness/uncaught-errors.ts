@@ -9,8 +9,8 @@ export interface UncaughtError {
 }
 
 /**
- * Errors that escape during a test, which would fail it otherwise: installs the program's last handler instead of the test runner's.
- * The owner of an error fails with it.
+ * Collects errors that escape during a test and would otherwise fail it: installs the program's last-resort handler instead of the test
+ * runner's. The owner of an error fails with it.
  */
 export function uncaughtErrors(): readonly UncaughtError[] {
   const caught: UncaughtError[] = [];

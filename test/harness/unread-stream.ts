@@ -1,4 +1,4 @@
-/** An xDS stream of node's own HTTP/2 whose client does not read: gRPC's clients read some messages ahead. */
+/** An xDS stream over Node's HTTP/2 whose client does not read. gRPC's clients would read some messages ahead. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 
@@ -7,9 +7,9 @@ const service = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 const prefixBytes = 5;
 
 export class UnreadStream {
-  /** Error code with which the server reset the stream, once it did. */
+  /** Resolves with the error code when the server resets the stream. */
   readonly reset: Promise<number>;
-  /** The status with which the server ended the stream, once received. */
+  /** Resolves with the status when the server ends the stream. */
   readonly trailers: Promise<IncomingHttpHeaders>;
   readonly #session: ClientHttp2Session;
   readonly #stream: ClientHttp2Stream;
@@ -47,7 +47,7 @@ export class UnreadStream {
     this.#stream.on('drain', listener);
   }
 
-  /** Reads from now on, and drops what it reads. */
+  /** Starts to read, and drops the data. */
   read(): void {
     this.#stream.resume();
   }

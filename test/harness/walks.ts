@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** How a file is connected to one above it without an import. */
+/** How a file is connected to an earlier one without an import. */
 export interface Connection {
   readonly by: 'port' | 'composed in' | 'base of' | 'event';
-  /** A file; of an event its type. */
+  /** A file, or the type of an event. */
   readonly of: string;
 }
 

@@ -7,7 +7,7 @@ import { eventually } from './eventually.ts';
 import { isAlive } from './process-alive.ts';
 import { msWithoutQueueing } from './without-queueing.ts';
 
-/** A processor that this process may use: a container may have others than the first. */
+/** A processor that this process may use: a container may not have the first one. */
 function oneProcessor(): string {
   return /^Cpus_allowed_list:\t(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!;
 }
@@ -26,7 +26,7 @@ function rivals(): number[] {
   });
 }
 
-test('the time a thread waits for a processor is excluded', async () => {
+test('msWithoutQueueing excludes the time that a thread waits for a processor', async () => {
   const [one] = rivals();
   await sleep(300);
   const ms = await msWithoutQueueing([one!], () => sleep(1_000));
@@ -34,7 +34,7 @@ test('the time a thread waits for a processor is excluded', async () => {
   expect(await msWithoutQueueing([], () => sleep(100))).toBeGreaterThan(90);
 });
 
-test('that of a thread that ends with the work is excluded too', async () => {
+test('msWithoutQueueing excludes the wait of a thread that exits with the work', async () => {
   const [one] = rivals();
   await sleep(300);
   const ms = await msWithoutQueueing([one!], async () => {
@@ -45,11 +45,11 @@ test('that of a thread that ends with the work is excluded too', async () => {
   expect(ms).toBeLessThan(850);
 });
 
-test('the time it waits for anything else is included', async () => {
+test('msWithoutQueueing includes the time that a thread waits for anything else', async () => {
   const idle = spawn('sleep', ['60']);
   onTestFinished(() => void idle.kill('SIGKILL'));
   await once(idle, 'spawn');
-  // Until then its loader waits for a processor, too.
+  // Until then its loader also waits for a processor.
   await eventually('it sleeps', () => isAsleep(idle.pid!));
   expect(await msWithoutQueueing([idle.pid!], () => sleep(300))).toBeGreaterThan(200);
   expect(await msWithoutQueueing([2 ** 22], () => sleep(100))).toBeGreaterThan(90);

@@ -1,26 +1,26 @@
 /**
- * Wall-clock duration of some work, less the time in which a thread that takes part in it was runnable without a processor,
- * because other processes of the machine used them all. Real waits, for a turn, a lock or a timer, are included.
+ * Wall-clock duration of some work, without the time in which a participating thread waits for a processor because other processes use all of
+ * them. Other waits, such as for a lock or a timer, are included.
  */
 import { readFileSync } from 'node:fs';
 
-/** Milliseconds since its start in which the main thread of a process was runnable without a processor. */
+/** Milliseconds since its start in which the main thread of a process waited for a processor. */
 export function queuedMs(pid: number): number {
   try {
-    // Nanoseconds on a processor, nanoseconds in the queue for one, turns.
+    // Nanoseconds on a processor, nanoseconds in the run queue, number of time slices.
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
   } catch {
-    // It has exited, or its kernel does not count.
+    // The process has exited, or its kernel does not count.
     return 0;
   }
 }
 
-/** The counters of a process disappear with it: they are polled while it runs. */
+/** Interval in milliseconds. The counters of a process disappear with it, so they are polled. */
 const lookEveryMs = 20;
 
 /**
- * @param pids processes that do the work: this one, and those that it calls, also if they exit with the work. The time of one
- * thread at a time is included
+ * @param pids processes that do the work: this one, and those that it calls, also if they exit with the work. The time of one thread at a
+ * time is included
  */
 export async function msWithoutQueueing(pids: readonly number[], work: () => Promise<unknown>): Promise<number> {
   const before = pids.map(queuedMs);

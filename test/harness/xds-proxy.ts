@@ -1,4 +1,4 @@
-/** The agent's xDS proxy alone in the process of a test: charts and effects as in the agent, without an agent. */
+/** The agent's xDS proxy alone in the process of a test, with its real machines and effects. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,13 +18,13 @@ import { eventually } from './eventually.ts';
 export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'streams' | 'credentials' | 'limits'>> {
   readonly credentials?: ConnectionCredentials;
   readonly limits?: Partial<GrpcConnectionLimits>;
-  /** The result of received roots: they are served; `null`: no result is reported. */
+  /** The result that is reported for received roots; `null`: none. */
   readonly bundles?: 'served' | null;
   /** When to probe whether the workload can serve; absent: never. */
   readonly probe?: ProbeTimes;
   /** Streams are those of gRPC without a proxy. Default false. */
   readonly proxyless?: boolean;
-  /** Reason of a failed probe; empty: it can serve. */
+  /** Reason of a failed probe; empty if the workload can serve. */
   readonly probeWorkload?: () => Promise<string>;
 }
 
@@ -41,7 +41,7 @@ export interface RunningXdsProxy {
 
 const running = new Set<RunningXdsProxy>();
 
-/** For `afterEach`: ends what a test started. */
+/** For `afterEach`: stops all proxies of the test. */
 export function stopXdsProxies(): void {
   for (const proxy of running) proxy.stop();
 }

@@ -1,22 +1,22 @@
-/** The cgroup below which a node creates those of its pods, in each hierarchy of this machine. */
+/** The parent of the cgroups of a node's pods, in each hierarchy of this machine. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { isAlive } from '../harness/process-alive.ts';
 
 const root = '/sys/fs/cgroup';
-/** v2 beside v1. */
+/** v2 in addition to v1. */
 const unified = join(root, 'unified');
 const prefix = 'cp-node-';
 /** Controllers that the kubelet requires in cgroup v2. */
 const controllers = '+cpu +cpuset +memory +pids';
 /**
- * A cgroup has the weight of one process unless this is set, so that beside 50 processes all pods together got a fiftieth of the processors: probes
- * timed out, and requests failed because no endpoint was ready. A node has about 20 processes that run.
+ * By default a cgroup has the weight of one process: beside 50 processes all pods together got a fiftieth of the processors, probes timed
+ * out, and requests failed because no endpoint was ready. A node has about 20 runnable processes.
  */
 const weights = { 'cpu.shares': '20480', 'cpu.weight': '2000' };
 
-/** @returns its name, with this process's id; `removeAbandonedCgroups` finds it after this process was killed */
+/** @returns its name, with this process's ID; `removeAbandonedCgroups` finds it after this process was killed */
 export function createCgroupParent(): string {
   const name = `${prefix}${process.pid}-${crypto.randomUUID().slice(0, 6)}`;
   for (const hierarchy of hierarchies()) {
@@ -38,7 +38,6 @@ export function createCgroupParent(): string {
 
 /**
  * Its processes must have exited.
- *
  * @throws Error if a cgroup is not empty
  */
 export function removeCgroupParent(name: string): void {
@@ -60,7 +59,7 @@ export function removeAbandonedCgroups(): void {
   }
 }
 
-/** The one of cgroup v2, or all of v1. */
+/** The hierarchy of cgroup v2, or all of v1. */
 function hierarchies(): string[] {
   if (existsSync(join(root, 'cgroup.controllers'))) return [root];
   return readdirSync(root)

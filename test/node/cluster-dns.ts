@@ -1,4 +1,4 @@
-/** CoreDNS beside the pods of a node, behind Service `kube-dns`, so that `http://server` resolves in pods. */
+/** CoreDNS as a process of the node, with the Service `kube-dns`, so that `http://server` resolves in pods. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clusterDns, findOrBuild } from '../cluster/go-program.ts';
@@ -17,7 +17,7 @@ const readyPort = 8181;
  */
 export const outsideDomain = 'outside.example';
 
-/** Without a selector: the server is a process of the node and not a pod. */
+/** Without a selector, because the server is a process of the node and not a pod. */
 const service = `
 apiVersion: v1
 kind: Service
@@ -34,7 +34,7 @@ ports: [{ name: dns, port: 53, protocol: UDP }, { name: dns-tcp, port: 53, proto
 endpoints: [{ addresses: [${network.node}] }]
 `;
 
-/** Ends with the node. */
+/** The server exits with the node. */
 export async function startClusterDns(node: RunningNode, say: (line: string) => void = (line) => console.error(line)) {
   const binary = await findOrBuild(clusterDns, say);
   const { folder, namespaces } = node;

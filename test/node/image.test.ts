@@ -12,7 +12,7 @@ import { buildMeshImages } from './mesh-image.ts';
 import { requireNodePackages } from './node-packages.ts';
 import { type ContainerSettings, RuncContainer, unknownUid, unpackImage } from './runc.ts';
 
-/** Of a pod, by default. */
+/** Default grace period of a pod. */
 const graceMs = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'cp-image-'));
@@ -30,7 +30,7 @@ function container(tag: 'agent' | 'discovery', settings: ContainerSettings): Run
   return started;
 }
 
-it('the agent runs with a read-only root as an unknown user, restarts Envoy without an interruption, and stops within its grace period', async () => {
+it('the agent image runs with a read-only root as an unknown user, restarts Envoy without an interruption, and stops in time', async () => {
   const bootstrap = readFileSync(answeringBootstrap(folder, 15000, 8080), 'utf8');
   const agent = container('agent', {
     args: ['/usr/local/bin/pilot-agent', 'proxy', 'sidecar', '--customConfigFile', '/etc/istio/proxy/bootstrap.json'],
@@ -47,7 +47,7 @@ it('the agent runs with a read-only root as an unknown user, restarts Envoy with
   const { output } = await agent.exec('node', '-p', 'process.getuid() + " " + fs.readdirSync("/proc").length');
   expect(output).toMatch(new RegExp(`^${unknownUid} `));
   expect((await agent.exec('node', '-e', 'fs.writeFileSync("/tmp/file", "")')).output).toContain('EROFS');
-  // Programs with which users look into a pod, and the page that docs/debugging-a-restart.md saves.
+  // Programs with which users inspect a pod, and the page that docs/debugging-a-restart.md saves.
   for (const command of [
     ['cat', '/etc/passwd'],
     ['find', '/etc/istio'],
@@ -67,7 +67,7 @@ it('the agent runs with a read-only root as an unknown user, restarts Envoy with
   expect(ms).toBeLessThan(graceMs);
 });
 
-it('the control plane runs with a read-only root as an unknown user, and stops within its grace period', async () => {
+it('the control plane image runs with a read-only root as an unknown user, and stops within its grace period', async () => {
   const plane = container('discovery', {
     args: ['/usr/local/bin/pilot-discovery', 'discovery', '--registries=', '--configDir=/etc/istio/proxy'],
   });
@@ -80,14 +80,14 @@ it('the control plane runs with a read-only root as an unknown user, and stops w
   expect(ms).toBeLessThan(graceMs);
 });
 
-it('the agent reports its version without a volume, a network or /proc of the host', async () => {
+it('the agent image reports its version without a volume, a network or /proc of the host', async () => {
   const agent = container('agent', { args: ['/usr/local/bin/pilot-agent', 'version', '--short'] });
   expect(await agent.program.exited).toEqual({ code: 0, signal: null });
   expect(agent.program.output()).toContain(packageVersion());
 });
 
 // In a nightly run the base layers are built twice from packages, without a cache.
-it('two builds give equal digests', async () => {
+it('two builds of the images give equal digests', async () => {
   const indexOf = async (name: string): Promise<string> => {
     const flags = sized({ short: ['--compression', 'none'], full: ['--cache', join(folder, `cache-${name}`)] });
     return readFileSync(join(await buildMeshImages(join(folder, name), flags), 'index.json'), 'utf8');

@@ -27,7 +27,7 @@ export interface ContainerRuntime {
 
 const path = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Builds an OCI layout and imports it. The layer is not compressed: that takes longer than to copy it. */
+/** Builds an OCI layout and imports it. The layer is not compressed, which would take longer than copying it. */
 export async function importImage(image: Image, folder: string, runtime: ContainerRuntime): Promise<void> {
   const { root, others = [] } = image;
   const layout = new OciLayout(join(folder, image.name.replaceAll(/\W/g, '-')), imageTimeS(), 'none');
@@ -46,7 +46,7 @@ export async function importImage(image: Image, folder: string, runtime: Contain
   }
 }
 
-/** Imports the images of an OCI layout under the names that its index gives them. */
+/** Imports the images of an OCI layout with the names of its index. */
 export async function importLayout(layout: string, { namespaces, socket }: ContainerRuntime): Promise<void> {
   const script = 'tar -C "$1" -cf - . | ctr -a "$2" -n k8s.io images import -';
   await namespaces.run(['sh', '-c', script, 'sh', layout, socket]);

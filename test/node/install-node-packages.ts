@@ -1,6 +1,6 @@
 /**
- * `npm run node-packages`: installs containerd, runc, CNI plugins and conntrack on this machine unless they are present, and fills the cache of
- * image layers.
+ * `npm run node-packages`: installs containerd, runc, CNI plugins and conntrack on this machine unless they are present, and fills the cache
+ * of image layers.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ try {
       hint: `Run: ${installNodePackages}`,
     });
   }
-  // Once, before tests that run beside each other need it.
+  // Fills the cache once, before parallel tests need it.
   const output = mkdtempSync(join(tmpdir(), 'chartpilot-images-'));
   await buildMeshImages(output).finally(() => rmSync(output, { recursive: true, force: true }));
 } catch (error) {

@@ -8,7 +8,7 @@ const prefix = 'localhost/chartpilot';
 
 export const imageHub = prefix;
 export const imageTag = packageVersion();
-/** Has Node, which the applications of the tests run too. */
+/** Contains Node, which also runs the applications of the tests. */
 export const agentImage = `${prefix}/agent:${imageTag}`;
 export const discoveryImage = `${prefix}/discovery:${imageTag}`;
 
@@ -19,7 +19,6 @@ export function layerCacheFolder(env: NodeJS.ProcessEnv = process.env): string {
 
 /**
  * Runs the command that users run; it builds `dist/` first if sources are newer.
- *
  * @param output new folder
  * @returns the folder of the OCI layout
  */

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import type { CertificateAuthority } from '../certs/authority.ts';
 import { cniFolder } from './node-packages.ts';
 
-/** Addresses in the node's network namespace. Pods have one of each IP family, Services those that they ask for. */
+/** Addresses in the node's network namespace. Pods have one of each IP family, Services those that they request. */
 export const network = {
   node: '10.77.0.1',
   nodeV6: 'fd00:77::1',
@@ -13,7 +13,7 @@ export const network = {
   podsV6: 'fd00:10:244::/56',
   services: '10.96.0.0/16',
   servicesV6: 'fd00:96::/112',
-  /** Of the Service `kubernetes`: the first of the range. */
+  /** Address of the Service `kubernetes`: the first of the range. */
   apiServer: '10.96.0.1',
   dns: '10.96.0.10',
   apiServerPort: 6443,
@@ -24,7 +24,7 @@ export const clusterDomain = 'cluster.local';
 /** Image of the container that holds the namespaces of a pod. */
 export const pauseImage = 'localhost/pause:test';
 
-/** Paths of a node; below a short folder, because some are sockets (107 bytes). */
+/** Paths of a node, below a short folder because some are sockets (limit 107 bytes). */
 export function nodePaths(folder: string) {
   const at = (name: string): string => join(folder, name);
   return {

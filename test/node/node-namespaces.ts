@@ -1,6 +1,6 @@
 /**
- * Namespaces of a node: network, mounts and processes. They have one first process, whose end ends all other processes in them, and with
- * these the kernel removes mounts, interfaces and iptables rules. So nothing of a node outlives a test run that was killed.
+ * Network, mount and process namespaces of a node. When their first process exits, all other processes in them exit, and with these the
+ * kernel removes mounts, interfaces and iptables rules. So a killed test run leaves nothing of a node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,8 +10,8 @@ import { eventually } from '../harness/eventually.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
 /**
- * Folders of the machine that containerd, CNI plugins and kubelet write to regardless of their settings, hidden below empty ones. The first
- * process also reaps processes whose parent has exited, as a container runtime leaves some.
+ * Hides folders of the machine that containerd, CNI plugins and kubelet write to regardless of their settings. The first process also reaps
+ * orphaned processes, which a container runtime leaves.
  */
 const firstProcess = `set -e
 for folder in /run /var/log /var/lib; do mount -t tmpfs -o mode=755 tmpfs "$folder"; done
@@ -22,7 +22,7 @@ while :; do sleep 3600 & wait; done
 
 export class NodeNamespaces {
   readonly #child: ChildProcess;
-  /** Of the first process, as this machine sees it. */
+  /** PID of the first process, as this machine sees it. */
   readonly pid: number;
 
   private constructor(child: ChildProcess, pid: number) {
@@ -52,18 +52,18 @@ export class NodeNamespaces {
     return ['nsenter', '--target', `${this.pid}`, '--net', '--mount', '--pid'];
   }
 
-  /** The same for the network alone: the process belongs to its starter. */
+  /** Like `prefix`, only for the network: the process exits with its starter. */
   get networkPrefix(): readonly string[] {
     return ['nsenter', '--target', `${this.pid}`, '--net'];
   }
 
-  /** @throws Error with the output of a command that fails */
+  /** @throws Error with the output of a failed command */
   async run(command: readonly string[], input = ''): Promise<string> {
     const [program = '', ...args] = [...this.prefix, ...command];
     return (await execa(program, args, { input })).stdout;
   }
 
-  /** Ends all processes in them. */
+  /** Ends all processes in the namespaces. */
   async end(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, 'exit');

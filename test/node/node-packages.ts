@@ -1,4 +1,4 @@
-/** Programs of Debian that a node needs besides the one that we build. */
+/** Debian programs that a node needs in addition to the one that this repository builds. */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
@@ -34,7 +34,10 @@ export function missingNodePrograms({ PATH = '' }: NodeJS.ProcessEnv): string[] 
   ];
 }
 
-/** @throws ChartpilotError if a program is missing or this process is not root: a test fails then, it is not skipped */
+/**
+ * Makes a test fail instead of being skipped.
+ * @throws ChartpilotError if a program is missing or this process is not root
+ */
 export function requireNodePackages(env: NodeJS.ProcessEnv = process.env): void {
   if (process.getuid?.() !== 0) {
     throw new ChartpilotError('FILE_UNREADABLE', 'a node needs namespaces and cgroups, which only root can create', {

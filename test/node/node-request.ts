@@ -14,7 +14,7 @@ export function get({ dialer }: RunningNode, url: string): Promise<NodeResponse>
   const { hostname, port, pathname, search } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve, reject) => {
-    // No agent: it would ignore `createConnection` and connect from the network of this process.
+    // No `http.Agent`: it would ignore `createConnection` and connect from the network of this process.
     const createConnection = () => dialer.connect(host, Number(port) || 80);
     const sent = request({ host, path: `${pathname}${search}`, createConnection }, (response) => {
       const { statusCode: status, headers } = response;

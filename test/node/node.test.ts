@@ -1,4 +1,4 @@
-/** The node of the tests runs a Deployment with the programs of Kubernetes, and nothing of it is left afterwards. */
+/** The node of the tests runs a Deployment with the programs of Kubernetes, and leaves nothing behind. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -51,13 +51,13 @@ async function importWebImage(): Promise<void> {
   await node.importImage({ name: webImage, root, entrypoint: ['/bin/busybox'], user: '1000:1000' });
 }
 
-it('runs the pod of a Deployment, and its Service connects to it until the Deployment is deleted', async () => {
+it('the test node runs the pod of a Deployment, and its Service connects to it until the Deployment is deleted', async () => {
   const { cluster } = node;
   await importWebImage();
   await applyManifests(node, web);
   const [pod] = await readyPods(node, 'web');
   expect(addressOf(pod!)).toMatch(/^10\.244\.0\.\d+$/);
-  // The kubelet mounts the ServiceAccount's files: the namespace, and the authority that the controller manager publishes.
+  // The kubelet mounts the ServiceAccount's files: the namespace, and the CA certificate that the controller manager publishes.
   const ofService = await eventually('the Service connects to the pod', () =>
     get(node, `http://${webAddress}/namespace`),
   );
@@ -68,7 +68,7 @@ it('runs the pod of a Deployment, and its Service connects to it until the Deplo
   await eventually('the pod is removed', async () => (await podsOf(node, 'web')).length === 0);
 });
 
-it('leaves no process, file or cgroup when it stops', async () => {
+it('the test node leaves no process, file or cgroup when it stops', async () => {
   const { folder, namespaces } = node;
   await node.stop();
   expect(existsSync(folder)).toBe(false);

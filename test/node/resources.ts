@@ -1,4 +1,4 @@
-/** Kinds of Kubernetes that the tests of a node write, and how their status is read. */
+/** Kinds of Kubernetes objects that the tests of a node write, and how their status is read. */
 import type { ApiResource } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 
@@ -16,20 +16,20 @@ function pluralOf(kind: string): string {
   return /(s|x|ch)$/.test(name) ? `${name}es` : `${name}s`;
 }
 
-/** Kinds without a namespace, besides those whose name begins with `Cluster`. */
+/** Kinds without a namespace, in addition to those whose name begins with `Cluster`. */
 const clusterKinds = [
   ...['Namespace', 'Node', 'CustomResourceDefinition'],
   ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
 ];
 
-/** The resource of an object as a manifest has it. */
+/** The resource of an object in a manifest. */
 export function resourceOfObject({ apiVersion = '', kind = '' }: KubernetesObject): ApiResource {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   const namespaced = !kind.startsWith('Cluster') && !clusterKinds.includes(kind);
   return { group, version, kind, plural: pluralOf(kind), namespaced };
 }
 
-/** Whether a condition of its status is `True`. */
+/** Whether a condition of the status is `True`. */
 export function hasCondition({ status }: KubernetesObject, type: string): boolean {
   const { conditions = [] } = (status ?? {}) as { conditions?: readonly { type: string; status: string }[] };
   return conditions.some((condition) => condition.type === type && condition.status === 'True');

@@ -1,11 +1,11 @@
-/** Containers of an image under runc alone: the settings of a restricted pod, without a cluster. */
+/** Containers of an image under runc: the settings of a restricted pod, without a cluster. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { type Exit, Program } from '../harness/program.ts';
 
-/** Of no entry in the image's `/etc/passwd`. */
+/** Has no entry in the image's `/etc/passwd`. */
 export const unknownUid = 4711;
 
 interface Descriptor {
@@ -13,7 +13,10 @@ interface Descriptor {
   readonly mediaType: string;
 }
 
-/** Unpacks an image of an OCI layout. @returns the folder of its files */
+/**
+ * Unpacks an image of an OCI layout.
+ * @returns the folder of its files
+ */
 export function unpackImage(layout: string, tag: string, root: string): string {
   const read = (digest: string) => JSON.parse(readFileSync(blob(layout, digest), 'utf8'));
   const { manifests } = JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')) as {

@@ -1,6 +1,6 @@
 /**
- * A Kubernetes cluster of one real node: API server, controller manager, scheduler, containerd, kubelet and kube-proxy, in a network
- * namespace of its own.
+ * A Kubernetes cluster of one real node: API server, controller manager, scheduler, containerd, kubelet and kube-proxy, in its own network
+ * namespace.
  */
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ export interface RunningNode {
   importImage(image: Image): Promise<void>;
   /** @param layout folder of an OCI layout; its images get the names of its index */
   importLayout(layout: string): Promise<void>;
-  /** Ends a program with SIGKILL and starts it again. Pods continue to run. */
+  /** Kills a program with SIGKILL and starts it again. Pods continue to run. */
   restart(program: 'containerd' | 'kubelet'): Promise<void>;
   /** Last lines of each program, for the message of a failed test. */
   lastLines(): string;
@@ -40,7 +40,7 @@ export interface RunningNode {
 }
 
 const folderPrefix = 'cp-node-';
-/** A slow machine that runs ten other things. */
+/** Limit in milliseconds for a slow machine that runs ten other programs. */
 const readyLimitMs = 300_000;
 const maxLastLines = 15;
 const never = new AbortController().signal;
@@ -215,7 +215,7 @@ async function isNodeReady(cluster: Cluster): Promise<boolean> {
   return hasCondition(node, 'Ready');
 }
 
-/** Folders of test runs that were killed. */
+/** Removes folders of test runs that were killed. */
 function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const owner = Number(new RegExp(`^${folderPrefix}(\\d+)-`).exec(name)?.[1]);

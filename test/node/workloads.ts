@@ -7,14 +7,14 @@ import { hasCondition, resourceOfObject, resources } from './resources.ts';
 import type { RunningNode } from './start-node.ts';
 
 const never = new AbortController().signal;
-/** Of a mesh with ten pods on two processors that do ten other things. */
+/** Limit in milliseconds for a mesh with ten pods on two processors that run ten other programs. */
 const readyLimitMs = 300_000;
 
 export function objectsIn(manifests: string): KubernetesObject[] {
   return parseAllDocuments(manifests).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
 }
 
-/** Applies the objects of a YAML stream; those without a namespace in that of the tests unless another one is given. */
+/** Applies the objects of a YAML stream; the default namespace is that of the tests. */
 export async function applyManifests(
   { cluster }: RunningNode,
   manifests: string,
@@ -26,7 +26,7 @@ export async function applyManifests(
   }
 }
 
-/** Pods with the label `app`, in the namespace of the tests unless another one is given. */
+/** Pods with the label `app`, by default in the namespace of the tests. */
 export async function podsOf({ cluster }: RunningNode, app: string, namespace = cluster.namespace) {
   const query = { labelSelector: `app=${app}` };
   // Not `list`, which keeps only the fields that the control plane reads.
@@ -34,7 +34,10 @@ export async function podsOf({ cluster }: RunningNode, app: string, namespace = 
   return (pods as unknown as { items: readonly KubernetesObject[] }).items;
 }
 
-/** Waits until all pods of an application are ready. @returns them; fails with the state of each pod */
+/**
+ * Waits until all pods of an application are ready.
+ * @returns them; fails with the state of each pod
+ */
 export async function readyPods(node: RunningNode, app: string, count = 1, namespace?: string) {
   let pods: readonly KubernetesObject[] = [];
   try {
@@ -56,7 +59,7 @@ export function addressOf({ status }: KubernetesObject): string {
   return (status as { podIP: string }).podIP;
 }
 
-/** One of each IP family, the first one of which is {@link addressOf}. */
+/** One address of each IP family; the first one is {@link addressOf}. */
 export function addressesOf({ status }: KubernetesObject): string[] {
   return (status as { podIPs: readonly { ip: string }[] }).podIPs.map(({ ip }) => ip);
 }

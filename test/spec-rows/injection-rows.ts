@@ -34,7 +34,7 @@ type Rows = readonly (readonly [row: string, file: string, ...tests: readonly st
 const rows: Readonly<Record<string, Rows>> = {
   '1.1': [
     ['entries of each revision and tag', decision, 'a pod with namespace labels %j and pod labels'],
-    ['entries of the chart', chart, 'of revision "%s" select the pods that the injector injects'],
+    ['entries of the chart', chart, 'for the revision "%s" select the pods that the injector injects'],
     ['auto, with enableNamespacesByDefault', decision, '§1.1 namespaces without labels are injected only if'],
     ['enabled and another revision: the default one', decision, 'a pod with namespace labels %j and pod labels'],
     ['disabled: nothing', decision, 'a pod with namespace labels %j and pod labels'],
@@ -61,8 +61,8 @@ const rows: Readonly<Record<string, Rows>> = {
     ['namespace of the pod, or of the request', review, '§1.2 the namespace is that of the pod'],
   ],
   '1.3': [
-    ['names, labels, service, path, side effects', chart, 'of tags select pods with the tag, call the revision'],
-    ['reinvocationPolicy', chart, 'of tags select pods with the tag, call the revision'],
+    ['names, labels, service, path, side effects', chart, 'for tags select pods with the tag, call the revision'],
+    ['reinvocationPolicy', chart, 'for tags select pods with the tag, call the revision'],
     ['a matchCondition leaves out our own pods (istio#26380, #21147)', chart, 'pods of the control plane are created'],
     [
       'the CA bundle of entries that call us',
@@ -211,7 +211,7 @@ const rows: Readonly<Record<string, Rows>> = {
       pods,
       '§4.1 injecting again also redirects the probes of containers',
     ],
-    ['probes under STRICT', interception, 'probes of all kinds reach the application under STRICT'],
+    ['probes under STRICT', interception, 'passes probes of all kinds to the application under STRICT'],
   ],
   '4.2': [
     ['a user-written istio-proxy moves to initContainers', pods, '§4.2 a user-written istio-proxy becomes a native'],
@@ -258,7 +258,11 @@ const rows: Readonly<Record<string, Rows>> = {
     ],
   ],
   '4.7': [
-    ['pods not created: preflight', check, 'pods without a sidecar, old sidecars, wrong labels and a webhook'],
+    [
+      'pods not created: preflight',
+      check,
+      'reports pods without a sidecar, old sidecars, wrong labels and an unreachable webhook',
+    ],
     ['control plane cannot start again', chart, 'pods of the control plane are created'],
     ['not injected, silently', review, 'a pod that is skipped is allowed without a patch'],
     ['fight over failurePolicy, caBundle', chart, 'keeps the CA bundles and the failure policy'],

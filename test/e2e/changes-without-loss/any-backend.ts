@@ -1,4 +1,4 @@
-/** An application that accepts whatever a change may route to it: HTTP/1.1, lines of TCP, and either over TLS, on one port. */
+/** An application that accepts all traffic that a change may route to it: HTTP/1.1 and TCP lines, plaintext and TLS, on one port. */
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
@@ -10,7 +10,7 @@ const slowHealthMs = 300;
 const tlsHandshake = 0x16;
 
 export class AnyBackend {
-  /** Requests so far, by their `host` header. */
+  /** Number of requests, by their `host` header. */
   readonly requests = new Map<string, number>();
   readonly #name: string;
   readonly #server: Server;

@@ -1,6 +1,6 @@
 /**
- * The applications in a process of their own: what the test does in the meantime (simulated proxies, delays, files) is not part of their
- * response time. The child ({@link file://./backends-child.ts}) ends with its parent.
+ * Runs the applications in their own process, so that the test's work (simulated proxies, delays, files) does not add to their response time. The
+ * child ({@link file://./backends-child.ts}) exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -39,7 +39,7 @@ export class BackendsProcess {
     return this.#child.pid!;
   }
 
-  /** Requests that an application has received so far with this `host` header. */
+  /** Number of requests that an application has received with this `host` header. */
   async requests(name: string, host: string): Promise<number> {
     const counted = await order(this.#child, { type: 'backends.count', name, host });
     return counted.type === 'backends.counted' ? counted.requests : 0;

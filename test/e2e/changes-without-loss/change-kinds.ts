@@ -1,4 +1,4 @@
-/** Kinds of changes, each as a function from a generation to objects: the next generation replaces what the previous one used. */
+/** Kinds of changes. Each is a function from a generation to objects; the objects of the next generation replace those of the previous one. */
 import { stringify } from 'yaml';
 import type { IssuedCertificate } from '../../certs/authority.ts';
 import { all } from '../features/harness/gateway-objects.ts';
@@ -6,9 +6,9 @@ import { destinationRule, object, serviceEntry, virtualService } from '../featur
 
 /** Names and ports that the objects of a kind refer to. */
 export interface World {
-  /** Ports of services, which sidecars listen on. */
+  /** Ports of services on which sidecars listen. */
   readonly ports: { readonly http: number; readonly tcp: number; readonly tls: number };
-  /** Names of the Gateways that VirtualServices attach to, besides the mesh. */
+  /** Names of the Gateways that VirtualServices attach to, in addition to `mesh`. */
   readonly gateways: readonly string[];
   /** Names of the Kubernetes Gateways that HTTPRoutes attach to. */
   readonly kubernetesGateways: readonly string[];
@@ -26,19 +26,19 @@ export interface World {
   readonly mirror: number;
   /** Certificate of the application, with its key. */
   readonly certificate: IssuedCertificate;
-  /** Certificate of the authority that has issued it. */
+  /** Certificate of the authority that issued it. */
   readonly authority: string;
 }
 
 export interface ChangeKind {
   readonly name: string;
-  /** Protocol of the clients. Default `http`. */
+  /** Protocol of the clients (default `http`). */
   readonly traffic?: 'http' | 'tcp' | 'tls' | 'https';
-  /** Which proxies the change concerns. Default both. */
+  /** Proxies that the change affects (default: both). */
   readonly proxies?: 'gateway' | 'sidecar' | 'inbound';
-  /** Its objects include those of `World.sidecars`. */
+  /** The objects include those of `World.sidecars`. */
   readonly definesSidecars?: true;
-  /** Requests fail without make before break, soon and often enough to wait for it. */
+  /** Without make before break requests fail, soon and often enough for a test to wait for a failure (default true). */
   readonly isLossy?: false;
   /** Prefix of the service hosts that each generation replaces. */
   readonly targets?: string;
@@ -47,7 +47,7 @@ export interface ChangeKind {
   readonly late?: (generation: number, world: World) => string;
 }
 
-/** Host by which clients request what a kind changes. */
+/** Host that clients request for a kind. */
 export const hostOf = (kind: Pick<ChangeKind, 'name'>): string => `${kind.name}.shop.test`;
 
 export const isOdd = (generation: number): boolean => generation % 2 === 1;
@@ -66,7 +66,7 @@ export function routes(host: string, world: World, spec: object): string {
   return virtualService(host, { gateways: ['mesh', ...world.gateways], ...spec });
 }
 
-/** A retry would hide a request that failed. */
+/** A retry would hide a failed request. */
 export const once = { retries: { attempts: 0 } };
 
 export function httpTo(host: string, world: World, destinations: readonly object[], more: object = {}): string {
@@ -83,7 +83,7 @@ export function kind(name: string, config: (host: string, generation: number, wo
   return { name, config: (generation, world) => config(hostOf({ name }), generation, world) };
 }
 
-/** A service of another name than the clients', which a route leads to. */
+/** Name of the service that a route of this generation leads to; differs from the host of the clients. */
 export const target = (name: string, generation: number): string => `${name}-${generation}.backends.test`;
 
 const routesOfHttp: ChangeKind[] = [
@@ -107,7 +107,7 @@ const routesOfHttp: ChangeKind[] = [
         httpTo(host, world, [{ host, subset: `s${generation}` }]),
       ),
     ),
-    // The name is resolved in less than a millisecond.
+    // DNS resolves the name in less than a millisecond.
     isLossy: false,
   },
   kind('weights', (host, generation, world) => {
@@ -123,7 +123,7 @@ const routesOfHttp: ChangeKind[] = [
       return all(service(host, world), mirrored, httpTo(host, world, [{ host }], more));
     }),
     targets: 'shadow',
-    // Mirrored requests are lost, which clients do not see.
+    // Clients do not notice lost mirrored requests.
     isLossy: false,
   },
   kind('held-by-a-fault', (host, generation, world) => {
@@ -136,7 +136,7 @@ const routesOfHttp: ChangeKind[] = [
 const resolved = { resolution: 'DNS' };
 
 const services: ChangeKind[] = [
-  // One object whose host changes, and an object that another one replaces.
+  // An object whose host changes, and an object that another one replaces.
   {
     ...kind('host-replaced', (host, generation, world) => {
       const next = target('host', generation);
@@ -239,7 +239,7 @@ const gateways: ChangeKind[] = [
   },
 ];
 
-/** A service, and routes to it at these Gateways, which have no other. */
+/** A service, and routes to it at these Gateways, which have no other routes. */
 export function newService(host: string, gateways: readonly string[], world: World): string {
   return all(
     service(host, world),
@@ -247,10 +247,10 @@ export function newService(host: string, gateways: readonly string[], world: Wor
   );
 }
 
-/** Services that authorize requests; of two generations in a row each has another. */
+/** Authorization services; consecutive generations use different ones. */
 const authorizationServices = ['authorization-even.backends.test', 'authorization-odd.backends.test'];
 const authorizationPort = 9_000;
-/** No other kind changes the clusters of its services: an update in place resets checks in flight (docs/changes-without-loss.md). */
+/** No other kind changes clusters of this namespace: an update in place resets pending authorization checks (docs/changes-without-loss.md). */
 const authorizationNamespace = 'authorization';
 
 /** Providers in the mesh configuration, for the kind `authorization`. */
@@ -259,7 +259,7 @@ export const extensionProviders = authorizationServices.map((name) => ({
   envoyExtAuthzHttp: { service: name, port: authorizationPort, timeout: '20s' },
 }));
 
-/** @param port of the application. @param servicePort of the Service */
+/** @param port of the application */
 export function kubernetesService(name: string, port: number, servicePort = 80): string {
   const ports = [{ name: 'http', port: servicePort, targetPort: port }];
   const labels = { 'kubernetes.io/service-name': name };
@@ -276,7 +276,7 @@ export function kubernetesService(name: string, port: number, servicePort = 80):
   );
 }
 
-/** In a sidecar's listener for inbound connections, whose routes are part of the listener: its next cluster is new. */
+/** Changes the sidecar's listener for inbound connections. Its routes are part of the listener, and the next cluster has a new name. */
 const inbound: ChangeKind = {
   ...kind('inbound', (_host, generation, world) => {
     const name = `inbound-${generation}`;

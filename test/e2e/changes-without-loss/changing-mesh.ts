@@ -1,4 +1,4 @@
-/** A mesh whose configuration changes under load: gateways and sidecars, each at its distance from the control plane. */
+/** A mesh whose configuration changes under load: gateways and sidecars, each with a given latency to the control plane. */
 import { AdsTestClient } from '../../ads-client.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { type LoadRun, startLoad } from '../../load/load-process.ts';
@@ -23,13 +23,13 @@ export interface ChangingMeshOptions {
   readonly kinds: readonly ChangeKind[];
   /** Environment of the control plane. */
   readonly env?: Readonly<Record<string, string>>;
-  /** More arguments of the control plane. */
+  /** Additional arguments of the control plane. */
   readonly args?: readonly string[];
   /** The proxies have workload certificates. */
   readonly hasCertificates?: boolean;
 }
 
-/** A proxy with its name and where clients reach it. */
+/** A proxy with its name and the address for its clients. */
 interface PlacedProxy extends Proxy {
   readonly name: string;
   readonly address: string;
@@ -38,14 +38,14 @@ interface PlacedProxy extends Proxy {
   };
 }
 
-/** Shorter than an agent's default: connections of a replaced listener receive a request to close within it. */
+/** Shorter than an agent's default: connections of a replaced listener receive a request to close within this time. */
 const drainSeconds = 5;
 const envoyArgs = ['--drain-time-s', `${drainSeconds}`];
 /** The node metadata that an agent sends. */
 const metadata = { PROXY_CONFIG: { drainDuration: `${drainSeconds}s` } };
-/** Proxies that connect at the same time: the control plane refuses more connections of an address by which no proxy is known yet. */
+/** Limit of simultaneous connection attempts: the control plane rejects more from an address without an authenticated proxy. */
 const maxConnecting = 10;
-/** A request that takes longer has failed. */
+/** A request that takes longer counts as failed. */
 export const requestTimeoutMs = 20_000;
 /** Delay of late objects after the change. */
 const lateMs = 300;
@@ -62,7 +62,7 @@ export class ChangingMesh {
   readonly #generations = new Map<string, number>();
   readonly #files: Record<string, string> = {};
   readonly #caFile: string;
-  /** Which sidecars listen on for inbound requests, each at an address of its own. */
+  /** Inbound port of all sidecars; each listens on it at its own address. */
   readonly #inboundPort: number;
   readonly #clients: AdsTestClient[] = [];
   readonly #simulated: SimulatedProxy[] = [];
@@ -97,7 +97,7 @@ export class ChangingMesh {
     this.#caFile = mesh.file('backends.pem', mesh.authority.certificate);
   }
 
-  /** Starts all of it, with generation 0 of each kind applied by every proxy. */
+  /** Starts all programs. Resolves when every proxy has applied generation 0 of each kind. */
   static async start({
     proxies,
     kinds,
@@ -132,33 +132,31 @@ export class ChangingMesh {
     }
   }
 
-  /** Applies the next generation of this kind, alone, and waits until every proxy has acknowledged it. */
+  /** Applies the next generation of this kind and waits until every proxy has acknowledged it. */
   async change(kind: ChangeKind): Promise<void> {
     this.#next(kind);
     await this.mesh.apply(this.#files);
   }
 
-  /** Applies the next generation of all kinds, in one push. */
+  /** Applies the next generation of all kinds in one push. */
   async changeAll(): Promise<void> {
     for (const kind of this.#kinds) this.#next(kind);
     await this.mesh.apply(this.#files);
   }
 
-  /** Writes the next generation of this kind, and waits for nothing. */
+  /** Writes the next generation of this kind without waiting for acknowledgements. */
   write(kind: ChangeKind): void {
     const name = this.#next(kind);
     this.mesh.write(name, this.#files[name]!);
   }
 
-  /** Waits until every proxy has acknowledged all that was written. */
+  /** Waits until every proxy has acknowledged all written changes. */
   async settle(): Promise<void> {
     await this.mesh.apply(this.#files);
   }
 
   /**
-   * Adds a server on a port of its own to each gateway, with routes to a service that is new as well: a listener, a route configuration
-   * and a cluster in one change.
-   *
+   * Adds a server on a new port to each gateway, with routes to a new service: a listener, a route configuration and a cluster in one change.
    * @returns the ports, in the order of the gateways
    */
   async addServers(name: string): Promise<number[]> {
@@ -176,7 +174,7 @@ export class ChangingMesh {
     return ports;
   }
 
-  /** Clients of each kind at each proxy, which send what the kind is about. */
+  /** Starts clients of each kind at each proxy. */
   startLoad({ pauseMs, maxDurationMs }: { pauseMs: number; maxDurationMs: number }): Promise<LoadRun> {
     const clients = this.#proxies.flatMap((proxy) =>
       this.#kinds.flatMap((kind) => {
@@ -185,7 +183,7 @@ export class ChangingMesh {
         const name = `${kind.name} at ${proxy.name}`;
         const { traffic = 'http' } = kind;
         const client = { http: 'ka', tcp: 'tcp', tls: 'new', https: 'new' } as const;
-        // Connections are opened more slowly: only a pause is between them.
+        // Clients open connections one after the other, with only this pause between them.
         const pause = traffic === 'http' ? pauseMs : pauseMs / 2;
         return [{ kind: client[traffic], count: 1, pauseMs: pause, name, target } satisfies ClientPlan];
       }),
@@ -193,12 +191,12 @@ export class ChangingMesh {
     return startLoad({ target: clients[0]!.target, clients, maxDurationMs, requestTimeoutMs });
   }
 
-  /** Mirrored requests that the application received: Envoy marks their host. */
+  /** Mirrored requests that the application received; Envoy marks their host. */
   mirrored(): Promise<number> {
     return this.#backends.requests('mirror', `${hostOf({ name: 'mirror' })}-shadow`);
   }
 
-  /** Measures from now on how long the processes that a request passes, and those that configure them, wait for a processor. */
+  /** Starts to measure how long the processes on a request's path, and those that configure them, wait for a processor. */
   watchProcessor(load: LoadRun): ProcessorWaits {
     const envoys = this.#proxies.map(({ name }) => [`Envoy ${name}`, this.mesh.envoy(name).program.pid] as const);
     const pids = {
@@ -210,7 +208,7 @@ export class ChangingMesh {
     return new ProcessorWaits({ ...pids, ...Object.fromEntries(envoys) }, requestTimeoutMs);
   }
 
-  /** Number of abandoned clusters, of all proxies: on a machine that is too busy, an Envoy needs longer than the limit. */
+  /** Number of clusters that a proxy did not warm within the limit, over all proxies. Occurs only on an overloaded machine. */
   async abandonedClusters(): Promise<number> {
     return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await this.mesh.page('/metrics'))?.[1] ?? 0);
   }
@@ -229,7 +227,7 @@ export class ChangingMesh {
     return found.flat();
   }
 
-  /** By the subset's name, or the host's: `outbound|80|s3|weights.shop.test`, `outbound|80||host-3.backends.test`. */
+  /** By the name of the subset or of the host: `outbound|80|s3|weights.shop.test`, `outbound|80||host-3.backends.test`. */
   #isOutdated(cluster: string): boolean {
     return this.#kinds.some((kind) => {
       const generation = this.#generations.get(kind.name)!;
@@ -240,7 +238,7 @@ export class ChangingMesh {
     });
   }
 
-  /** Sidecars that only follow the protocol; they are closed with the mesh. */
+  /** Starts simulated sidecars, which only follow the xDS protocol and are closed with the mesh. */
   async simulate(count: number): Promise<SimulatedProxy[]> {
     const added: SimulatedProxy[] = [];
     while (added.length < count) {

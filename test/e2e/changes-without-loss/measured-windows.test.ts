@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { NameReport } from '../../load/report.ts';
 import { MeasuredWindows, makeBeforeBreakLimitMs } from './measured-windows.ts';
 
-/** A run with given windows: what fails in each, and how long the control plane waits for a processor. */
+/** A run with given windows: failed requests and waits for a processor in each. */
 function run(windows: readonly { failed: number; waitedMs: number }[]) {
   const left = [...windows];
   let waited = 0;
@@ -24,7 +24,7 @@ function run(windows: readonly { failed: number; waitedMs: number }[]) {
   return { measured, make, logged };
 }
 
-test('a window in which requests fail while the control plane has no processor for longer than the limit is repeated', async () => {
+test('a window is repeated if requests fail while the control plane waits for a processor longer than the limit', async () => {
   const { measured, make, logged } = run([
     { failed: 3, waitedMs: makeBeforeBreakLimitMs + 1 },
     { failed: 0, waitedMs: 0 },
@@ -38,20 +38,20 @@ test('a window in which requests fail while the control plane has no processor f
   ]);
 });
 
-test('failures count if the control plane had a processor within the limit', async () => {
+test('failures count if the control plane waits for a processor no longer than the limit', async () => {
   const { measured, make } = run([{ failed: 1, waitedMs: makeBeforeBreakLimitMs }]);
   await measured.measure(1, make);
   expect(measured.byName).toEqual({ http: { total: 10, failed: 1, reasons: { 'HTTP_503 NC': 1 } } });
   expect(measured.repeated).toBe(0);
 });
 
-test('a window without failures counts, however long the control plane waited for a processor', async () => {
+test('a window without failures counts however long the control plane waited for a processor', async () => {
   const { measured, make } = run([{ failed: 0, waitedMs: 60_000 }]);
   await measured.measure(1, make);
   expect([measured.changes, measured.repeated]).toEqual([1, 0]);
 });
 
-test('a run on a machine on which the control plane never has a processor measures nothing', async () => {
+test('a run fails if the control plane waits too long for a processor in every window', async () => {
   const { measured, make } = run(Array.from({ length: 30 }, () => ({ failed: 1, waitedMs: 6_000 })));
   await expect(measured.measure(1, make)).rejects.toThrow('windows were not measured');
 });

@@ -1,7 +1,7 @@
 /**
- * Counts requests in windows of one or more changes. If requests fail in a window in which the control plane waited for a processor longer
- * than the limit of make before break, the window is not measured and its changes are repeated: the limit had to release what waited. All
- * other failures count.
+ * Counts requests in windows of one or more changes. If requests fail in a window in which the control plane waited for a processor longer than the
+ * limit of make before break, the window is discarded and its changes are repeated, because the limit ends the wait for proxies. All other failures
+ * count.
  */
 import type { LoadReport, NameReport } from '../../load/report.ts';
 
@@ -11,13 +11,13 @@ export interface WindowSources {
   readonly waitedMs: () => number;
   /** Waits until requests of the window have ended and every proxy has acknowledged its changes. */
   readonly settle: () => Promise<void>;
-  /** Reports a window that is not measured. */
+  /** Reports a discarded window. */
   readonly log: (line: string) => void;
 }
 
-/** Limit of a wait of make before break, in milliseconds: what the control plane has by default. */
+/** Default limit of make before break in the control plane, in milliseconds. */
 export const makeBeforeBreakLimitMs = 5_000;
-/** Windows of a run that may be repeated: a machine that stalls more often measures nothing. */
+/** Maximum of discarded windows in a run. On a machine that stalls more often no result is possible. */
 const maxRepeated = 20;
 
 type Counts = Readonly<Record<string, NameReport>>;
@@ -37,7 +37,7 @@ export class MeasuredWindows {
     return this.#changes;
   }
 
-  /** Windows that were not measured. */
+  /** Number of discarded windows. */
   get repeated(): number {
     return this.#repeated;
   }
@@ -48,10 +48,9 @@ export class MeasuredWindows {
   }
 
   /**
-   * Makes changes, until they are measured.
-   *
-   * @param changes how many `make` makes
-   * @throws Error if too many windows of the run were not measured
+   * Repeats changes until they are measured.
+   * @param changes number of changes that `make` applies
+   * @throws Error if too many windows of the run were discarded
    */
   async measure(changes: number, make: () => Promise<void>): Promise<void> {
     while (!(await this.#isMeasured(changes, make))) {

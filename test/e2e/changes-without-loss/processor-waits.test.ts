@@ -25,21 +25,21 @@ const quiet = {
   ]),
 };
 
-test('client timeouts are explained by the machine if a process waited for a processor for half of one', () => {
+test('reasonInMachine explains client timeouts if a process waited for a processor for half of the timeout', () => {
   expect(reasonInMachine(failing(timeout), busy)).toMatch(/^the machine is overloaded: .*applications 12\.0 s$/);
 });
 
-test('client timeouts are not explained by a machine on which no process waited', () => {
+test('reasonInMachine does not explain client timeouts if no process waited for a processor', () => {
   expect(reasonInMachine(failing(timeout), quiet)).toMatch(
     /^not explained by the load of the machine: no process waited/,
   );
 });
 
-test('an error response is never explained by the machine', () => {
+test('reasonInMachine never explains an error response', () => {
   expect(reasonInMachine(failing(timeout, 'HTTP_503 NC'), busy)).toMatch(/^not explained .*: not only timeouts/);
 });
 
-test('the wait of a thread that shares a processor is measured', async () => {
+test('ProcessorWaits measures how long a thread waits for a shared processor', async () => {
   const loops = [1, 2].map(() =>
     spawn('taskset', ['-c', '0', process.execPath, '-e', 'for(;;);'], { stdio: 'ignore' }),
   );

@@ -1,10 +1,10 @@
-/** How long processes waited for a processor: the kernel's figures show whether the machine was too busy. */
+/** Measures how long processes wait for a processor: the kernel's figures show whether the machine was overloaded. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { LoadReport } from '../../load/report.ts';
 
 const sampleEveryMs = 500;
 
-/** Nanoseconds in the queue for a processor, by thread. */
+/** Nanoseconds in the run queue, by thread. */
 function queuedByThread(pid: number): Map<string, number> {
   const queued = new Map<string, number>();
   try {
@@ -18,12 +18,12 @@ function queuedByThread(pid: number): Map<string, number> {
   return queued;
 }
 
-/** If a process waits so much of a window, requests that time out within it may be due to the machine. */
+/** If a process waits for this share of a window, client timeouts within it may be due to the machine. */
 const overloadedShare = 0.5;
 
 export class ProcessorWaits {
   readonly windowMs: number;
-  /** Longest wait of a thread of each process within any window, in milliseconds, by the name of the process. */
+  /** Longest wait of a thread within any window, in milliseconds, by process name. */
   readonly longest = new Map<string, number>();
   readonly #pids: Readonly<Record<string, number>>;
   readonly #samplesOfWindow: number;
@@ -31,8 +31,8 @@ export class ProcessorWaits {
   readonly #timer: NodeJS.Timeout;
 
   /**
-   * @param pids of processes, by name
-   * @param windowMs what counts is the wait within such a time, such as the timeout of a request
+   * @param pids process IDs by name
+   * @param windowMs length of a window, such as the timeout of a request
    */
   constructor(pids: Readonly<Record<string, number>>, windowMs: number) {
     this.#pids = pids;
@@ -64,8 +64,8 @@ export class ProcessorWaits {
 }
 
 /**
- * Whether failures are due to the load of the machine, as far as the kernel's figures decide it: each is a timeout of the client, and
- * a process that a request depends on waited for a processor for half of such a timeout or longer. They remain failures.
+ * Whether the machine's load explains the failures: each is a client timeout, and a process on the request's path waited for a processor for at least
+ * half of the timeout. The requests still count as failed.
  */
 export function reasonInMachine(
   { byName }: Pick<LoadReport, 'byName'>,

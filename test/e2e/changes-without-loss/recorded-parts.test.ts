@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { recordedTable, shareOf } from './recorded-parts.ts';
 
-test('a share of the parts is selected with i/n', () => {
+test('CHARTPILOT_TEST_PART=i/n selects the i-th of n shares of the parts', () => {
   expect(shareOf('2/3')).toEqual([2, 3]);
   for (const text of ['0/1', '3/2', '1', 'a/b', '']) expect(() => shareOf(text)).toThrow('CHARTPILOT_TEST_PART');
 });
 
-test('the table has a row for each part, and their sum', () => {
+test('the table of recorded parts has a row for each part and a row with their sum', () => {
   const part = { changes: 2, requests: 10, connections: 3, failed: 0, notMeasured: 1, seconds: 5 };
   expect(
     recordedTable([

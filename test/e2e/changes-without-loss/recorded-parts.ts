@@ -1,6 +1,6 @@
 /**
- * Parts of the long form, which may be run one after the other or side by side: `CHARTPILOT_TEST_PART=i/n` runs the i-th of n shares.
- * The figures of each part are recorded, and printed with the sum over all recorded parts.
+ * Parts of the long form, which may run one after the other or in parallel: `CHARTPILOT_TEST_PART=i/n` runs the i-th of n shares. The results of each
+ * part are recorded, and printed with the sum over all recorded parts.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,12 +13,12 @@ export interface RecordedPart {
   readonly requests: number;
   readonly connections: number;
   readonly failed: number;
-  /** Windows that were repeated. */
+  /** Number of discarded windows. */
   readonly notMeasured: number;
   readonly seconds: number;
 }
 
-/** One line for each part that was run in the long form; delete the file to start again. */
+/** One line for each part of the long form; delete the file to start again. */
 const recordFile = join(packageRoot(), 'coverage/changes-without-loss.ndjson');
 
 const [share, shares] = shareOf(process.env.CHARTPILOT_TEST_PART ?? '1/1');
@@ -30,7 +30,7 @@ export function shareOf(text: string): readonly [share: number, shares: number] 
   return [share, shares];
 }
 
-/** Whether this run has the part with the index, from 0. */
+/** Whether this run includes the part with this zero-based index. */
 export function isOfThisRun(index: number): boolean {
   return index % shares === share - 1;
 }

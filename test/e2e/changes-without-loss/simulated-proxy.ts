@@ -1,6 +1,6 @@
 /**
- * A client of the state of the world that behaves as Envoy does while clusters warm: it acknowledges CDS when each cluster has its
- * assignment. It notes route configurations that name a cluster which it could not use yet.
+ * A state-of-the-world client that acknowledges CDS as Envoy does, after each cluster has its assignment. It records route configurations that name a
+ * cluster that is not ready yet.
  */
 import { hash } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
@@ -11,13 +11,13 @@ import type { DiscoveryResponse } from '../../../src/gen/envoy/service/discovery
 import { type AdsTestClient, type SotwStream, typeUrls } from '../../ads-client.ts';
 
 export class SimulatedProxy {
-  /** Violations of make before break, in words. */
+  /** Violations of make before break, as text. */
   readonly violations: string[] = [];
-  /** Responses with route configurations. */
+  /** Number of responses with route configurations. */
   routes = 0;
   readonly #stream: SotwStream;
   readonly #routeNames: readonly string[];
-  /** Clusters by name: whether they need an assignment. */
+  /** Whether a cluster needs an assignment, by its name. */
   #clusters = new Map<string, boolean>();
   readonly #assigned = new Set<string>();
   #isClosed = false;
@@ -92,7 +92,7 @@ export class SimulatedProxy {
   }
 }
 
-/** Many proxies are sent the same resources: each is decoded once. */
+/** Many proxies receive the same resources, so each resource is decoded once. */
 function decodedOnce<Value>(decode: (bytes: Uint8Array) => Value): (bytes: Uint8Array) => Value {
   const known = new Map<string, Value>();
   return (bytes) => {
@@ -119,7 +119,7 @@ const clusterOf = decodedOnce((bytes): readonly [string, boolean] => {
   return [name, clusterDiscoveryType.value === Cluster_DiscoveryType.EDS];
 });
 
-/** Names of clusters that a route configuration leads to: of routes, of weighted routes and of mirrors. */
+/** Names of the clusters of a route configuration's routes, weighted routes and mirrors. */
 function clustersOf({ virtualHosts }: RouteConfiguration): string[] {
   return virtualHosts
     .flatMap(({ routes }) => routes)

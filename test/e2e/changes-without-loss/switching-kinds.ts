@@ -1,4 +1,4 @@
-/** Kinds of changes that switch between forms of existing configuration: TLS modes, certificates, gateways, the reach of sidecars. */
+/** Kinds of changes that switch existing configuration: TLS modes, certificates, gateways, egress hosts of sidecars. */
 import { all, secret } from '../features/harness/gateway-objects.ts';
 import { destinationRule, gateway, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
 import {
@@ -17,7 +17,7 @@ import {
 import { extensionRenamed } from './warming-kinds.ts';
 
 const http: ChangeKind[] = [
-  // Both weights lead to subsets that are renamed, one of them to the name of the other.
+  // Both weights refer to subsets that are renamed; one takes the previous name of the other.
   kind('subsets-renamed', (host, generation, world) => {
     const names = [`s${generation}`, `s${generation + 1}`];
     return all(
@@ -82,11 +82,11 @@ const replaced: ChangeKind[] = [
         : serviceEntry(replacedHost, { port: ports.http, backends });
       return all(service(host, world), target, httpTo(host, world, [{ host: replacedHost }]));
     }),
-    // The cluster has the same name.
+    // The cluster keeps its name.
     isLossy: false,
   },
   {
-    // The route still names the subset: proxies keep its cluster.
+    // The route still names the subset, so proxies keep its cluster.
     ...kind('rule-deleted', (host, generation, world) => {
       const rule = isOdd(generation) ? destinationRule(`other-${host}`, { subsets: [] }) : subsets(host, ['s']);
       return all(service(host, world), rule, httpTo(host, world, [{ host, subset: 's' }]));
@@ -176,8 +176,8 @@ const httpsGateway: ChangeKind = {
   targets: 'https',
 };
 
-/** Kinds after which the resource that a replaced listener fetches by name is no longer configured. */
+/** Kinds that remove the resource that a replaced listener fetches by name. */
 export const renamingKinds: readonly ChangeKind[] = [httpsGateway, extensionRenamed];
 
-/** They need workload certificates. */
+/** These kinds need workload certificates. */
 export const switchingKinds: readonly ChangeKind[] = [...http, ...replaced, ...secured];

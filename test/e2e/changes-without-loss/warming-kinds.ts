@@ -1,4 +1,4 @@
-/** Kinds of changes whose new clusters warm for long: a certificate that arrives late, a slow health check; and an extension (ECDS). */
+/** Kinds of changes whose new clusters warm slowly (a late certificate, a slow health check), and an extension (ECDS). */
 import { all, secret } from '../features/harness/gateway-objects.ts';
 import { destinationRule, object } from '../features/harness/objects.ts';
 import { type ChangeKind, httpTo, kind, service, subset } from './change-kinds.ts';
@@ -19,7 +19,7 @@ const lateCertificate: ChangeKind = {
     const rule = destinationRule(host, { subsets: [{ ...subset(name), trafficPolicy: { tls } }] });
     return all(service(host, world), rule, httpTo(host, world, [{ host, subset: name }]));
   }),
-  // A proxy that lags behind fetches those of earlier generations.
+  // A slow proxy still fetches certificates of earlier generations.
   late: (generation, { certificate, authority }) =>
     all(
       ...Array.from({ length: Math.min(generation + 1, keptGenerations) }, (_unused, index) =>
@@ -51,7 +51,7 @@ const healthCheck: ChangeKind = kind('health-check', (host, generation, world) =
   );
 });
 
-/** The configuration of a filter, which Envoy requests by its name, names the next cluster. */
+/** Envoy requests the configuration of a filter by name; it names the next cluster. */
 const extensionNamed = (kindName: string, nameOf: (generation: number) => string): ChangeKind => ({
   ...kind(kindName, (_host, generation, world) => {
     const extensionName = nameOf(generation);
@@ -91,13 +91,13 @@ const extensionNamed = (kindName: string, nameOf: (generation: number) => string
     });
   }),
   proxies: 'inbound',
-  // The name is resolved in less than a millisecond.
+  // DNS resolves the name in less than a millisecond.
   isLossy: false,
 });
 
 const extension = extensionNamed('extension', () => 'shop.extension');
 
-/** The filter has another name in each generation: the replaced listener still fetches the previous one. */
+/** The filter has another name in each generation; the replaced listener still fetches the previous one. */
 export const extensionRenamed = extensionNamed('extension-renamed', (generation) => `shop.extension-${generation}`);
 
 export const warmingKinds: readonly ChangeKind[] = [lateCertificate, healthCheck, extension];

@@ -1,4 +1,4 @@
-/** What AuthorizationPolicies admit, seen by requests and connections. */
+/** AuthorizationPolicies, tested with requests and connections through real Envoys. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
@@ -28,7 +28,7 @@ beforeEach(async () => {
 const policy = (name: string, spec: object, namespace = 'shop'): string =>
   object('security.istio.io/v1', 'AuthorizationPolicy', namespace, name, spec);
 
-/** A gateway in front of the application, and these policies for it. */
+/** A gateway in front of the application, with these policies. */
 async function guarded(...policies: string[]): Promise<void> {
   const routes = { gateways: ['front'], http: [{ route: [{ destination: { host: 'cart.shop.test' } }] }] };
   await mesh.apply(
@@ -46,8 +46,8 @@ async function status(path: string, to: { method?: string; headers?: Record<stri
   return (await mesh.request('edge', { port, host: 'shop.test', path, ...to })).status;
 }
 
-describe('requests at a gateway', () => {
-  test('without a policy all pass; with an ALLOW policy only what it matches passes', async () => {
+describe('AuthorizationPolicies of a gateway', () => {
+  test('admit every request without a policy, and only matching requests with an ALLOW policy', async () => {
     await guarded();
     expect(await status('/')).toBe(200);
     await guarded(
@@ -69,7 +69,7 @@ describe('requests at a gateway', () => {
     expect(await status('/', { host: 'a.open.shop.test' })).toBe(200);
   });
 
-  test('a request that one policy denies is not admitted by another one', async () => {
+  test('deny a request that one policy denies, even if another one allows it', async () => {
     await guarded(
       policy('all', { rules: [{}] }),
       policy(
@@ -83,7 +83,7 @@ describe('requests at a gateway', () => {
     expect(await status('/tmp/1', { method: 'DELETE' })).toBe(200);
   });
 
-  test('headers and addresses decide', async () => {
+  test('match headers and addresses', async () => {
     await guarded(
       policy('known', {
         rules: [
@@ -101,7 +101,7 @@ describe('requests at a gateway', () => {
     expect(await status('/')).toBe(200);
   });
 
-  test('a policy without rules admits no request; a dry-run policy only counts', async () => {
+  test('admit no request with an empty ALLOW policy; a dry-run policy only counts', async () => {
     await guarded(policy('nobody', {}));
     expect(await status('/')).toBe(403);
     const tried = {
@@ -116,7 +116,7 @@ describe('requests at a gateway', () => {
     expect(stats).toMatch(/istio_dry_run_deny_\.?shadow_denied: 1/);
   });
 
-  test('policies change while requests are served', async () => {
+  test('change while requests are served', async () => {
     await guarded(policy('a', { rules: [{ to: [{ operation: { paths: ['/a'] } }] }] }));
     expect([await status('/a'), await status('/b')]).toEqual([200, 403]);
     await guarded(policy('a', { rules: [{ to: [{ operation: { paths: ['/b'] } }] }] }));
@@ -124,7 +124,7 @@ describe('requests at a gateway', () => {
   });
 });
 
-test('the principal of a client’s certificate decides, under each alias of the trust domain', async () => {
+test('match the principal of a client’s certificate under each alias of the trust domain', async () => {
   const server = mesh.authority.issue(['shop.test']);
   const tls = {
     mode: 'MUTUAL',
@@ -163,9 +163,9 @@ test('the principal of a client’s certificate decides, under each alias of the
   expect(await as('spiffe://cluster.local/ns/other/sa/billing')).toBe(403);
 });
 
-test('a connection is refused; an ALLOW rule on HTTP attributes matches no plain connection', async () => {
+test('refuse connections; an ALLOW rule on HTTP attributes matches no TCP connection', async () => {
   const echo = await mesh.tcp('echo');
-  // Envoy decides when the client has sent something; the client may have received the first bytes of the application by then.
+  // Envoy decides when the client has sent data; by then, the client may have received the first bytes of the application.
   const tcp = async (...policies: string[]): Promise<string> => {
     await mesh.apply(
       [
@@ -198,7 +198,7 @@ test('a connection is refused; an ALLOW rule on HTTP attributes matches no plain
   );
 });
 
-test('a sidecar guards its own workload', async () => {
+test('an AuthorizationPolicy for a workload applies at its sidecar', async () => {
   const inbound = await mesh.port();
   const ingress = [
     {

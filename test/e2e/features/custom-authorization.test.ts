@@ -1,4 +1,4 @@
-/** Services that are queried about requests and connections (AuthorizationPolicy, action CUSTOM). */
+/** External authorization services for requests and connections (AuthorizationPolicy, action CUSTOM). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
 import type { HttpBackend } from './harness/backends.ts';
@@ -13,7 +13,7 @@ const extensionProviders = [
     envoyExtAuthzHttp: {
       service: 'authz-http.shop.test',
       port: 8000,
-      // This process responds, and may be busy.
+      // The test process responds, and may be busy.
       timeout: '20s',
       pathPrefix: '/check',
       includeRequestHeadersInCheck: ['x-user'],
@@ -89,8 +89,8 @@ async function guarded(port: number, ...policies: string[]): Promise<void> {
   );
 }
 
-// Envoy's own clients lose their requests when their cluster is replaced: docs/changes-without-loss.md, "Not guaranteed".
-test('a check in flight survives a change of the endpoints of its service, and fails when the cluster changes', async () => {
+// Envoy's authorization clients lose pending checks when their cluster is replaced: docs/changes-without-loss.md, "Not guaranteed".
+test('a pending authorization check survives a change of endpoints and fails when the cluster changes', async () => {
   const held: (() => void)[] = [];
   const slow = await mesh.http('authz', { respond: (_request, response) => void held.push(() => response.end()) });
   const [cart, other, port, portOfCart] = [
@@ -126,7 +126,7 @@ test('a check in flight survives a change of the endpoints of its service, and f
   expect(await statusAcross(configOf([slow], connectTimeout))).toBe(503);
 });
 
-test('a service is queried over HTTP about the requests that the policy matches, and no others', async () => {
+test('an HTTP authorization service checks the requests that the policy matches, and no others', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin*')]));
   const ask = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
@@ -145,7 +145,7 @@ test('a service is queried over HTTP about the requests that the policy matches,
   ]);
 });
 
-test('each of several services is queried about its own requests', async () => {
+test('each of several authorization services checks only its requests', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin')]), custom('grpc', 'by-grpc', [paths('/grpc')]));
   const ask = async (path: string, headers = {}) =>
@@ -159,7 +159,7 @@ test('each of several services is queried about its own requests', async () => {
   expect(byGrpc.asked).toHaveLength(2);
 });
 
-test('an unresponsive service admits requests only if it fails open; a nonexistent service never does', async () => {
+test('an unresponsive authorization service admits requests only with failOpen; a nonexistent one never does', async () => {
   const port = await mesh.port();
   await guarded(
     port,
@@ -174,7 +174,7 @@ test('an unresponsive service admits requests only if it fails open; a nonexiste
   expect(await ask('/closed')).toBe(503);
 });
 
-test('a service is queried about connections over gRPC', async () => {
+test('a gRPC authorization service checks connections', async () => {
   const port = await mesh.port();
   const echo = await mesh.tcp('echo');
   await mesh.apply(
@@ -188,7 +188,7 @@ test('a service is queried about connections over gRPC', async () => {
       }),
       ...authorizers(),
       custom('all', 'by-grpc', [{}]),
-      // The service supports requests only.
+      // HTTP services support requests only.
       custom('http', 'by-http', [{}]),
     ].join('\n---\n'),
   );

@@ -1,4 +1,4 @@
-/** DestinationRules for traffic to a service, seen by requests. */
+/** DestinationRules for traffic to a service, tested with requests. */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
@@ -22,19 +22,19 @@ async function backends(...names: string[]): Promise<HttpBackend[]> {
   return Promise.all(names.map((name) => mesh.http(name)));
 }
 
-/** The cart, without retries: the client receives the response of the backend. */
+/** The cart service without retries: the client receives the response of the backend. */
 const withoutRetries = virtualService(host, {
   http: [{ route: [{ destination: { host } }], retries: { attempts: 0 } }],
 });
 
-/** The main thread ejects a backend, and each worker learns of it later: some requests may still reach it. */
+/** The main thread ejects a backend; workers apply it later, so some requests may still reach the backend. */
 async function heardByWorkers(to: { port: number; host: string }, count: number, split: object): Promise<void> {
   await eventually('the workers have heard of it', async () => {
     return isDeepStrictEqual(await mesh.split('web', to, count), split);
   });
 }
 
-test('subsets select requests by their labels, each with its own policy', async () => {
+test('subsets select endpoints by their labels, each with its own policy', async () => {
   const [v1, v2] = await backends('v1', 'v2');
   const port = await mesh.port();
   const to = (subset: string): object[] => [{ destination: { host, subset } }];
@@ -90,7 +90,7 @@ ${destinationRule(host, { trafficPolicy: { connectionPool: pool } })}`);
   expect([(await first).status, (await second).status]).toEqual([200, 200]);
 });
 
-test('outlier detection ejects a backend that fails', async () => {
+test('outlier detection ejects a failing backend', async () => {
   const [good, bad] = await backends('good', 'bad');
   const port = await mesh.port();
   bad!.respond = (_, response) => void response.writeHead(500).end();
@@ -110,7 +110,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection, loadBalancer: { sim
   expect(await mesh.split('web', { port, host }, 20)).toEqual({ good: 20 });
 });
 
-describe('a consistent hash keeps a client with its backend', () => {
+describe('a consistent hash sends a client to the same backend', () => {
   const hashes: [string, object, (user: string) => object][] = [
     ['a header', { httpHeaderName: 'x-user' }, (user) => ({ headers: { 'x-user': user } })],
     ['a query parameter', { httpQueryParameterName: 'user' }, (user) => ({ path: `/?user=${user}` })],
@@ -138,7 +138,7 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
     expect(chosen.size).toBeGreaterThan(1);
   });
 
-  test('and a client without a cookie receives one, on a route of a VirtualService as well', async () => {
+  test('by a cookie that Envoy sets, also on a route of a VirtualService', async () => {
     const all = await backends('a', 'b', 'c');
     const port = await mesh.port();
     const consistentHash = { httpCookie: { name: 'sticky', ttl: '60s', path: '/' } };
@@ -156,7 +156,7 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
   });
 });
 
-test('requests stay in the locality of the client until it has no endpoints left', async () => {
+test('locality load balancing keeps requests in the locality of the client while it has endpoints', async () => {
   const [near, far] = await backends('near', 'far');
   const port = await mesh.port();
   const entry = serviceEntry(host, {
@@ -182,7 +182,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection } })}`);
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ far: 10 });
 });
 
-test('unhealthy workloads are known to Envoy, and receive no requests', async () => {
+test('Envoy knows unhealthy endpoints and sends them no requests', async () => {
   const [well, ill] = await backends('well', 'ill');
   const port = await mesh.port();
   const selecting = serviceEntry(host, {
@@ -223,7 +223,7 @@ ${destinationRule(host, { trafficPolicy: { tls: { mode: 'SIMPLE', caCertificates
     };
     expect(await status({ sni: host, subjectAltNames: names })).toBe(200);
     expect(await status({ sni: host, subjectAltNames: ['other.test'] })).toBe(503);
-    // Without a name the server must be the one that the request names.
+    // Without names in the rule, the certificate must match the host of the request.
     expect(await status({})).toBe(200);
     expect(await status({ caCertificates: mesh.file('other.pem', createAuthority('another').certificate) })).toBe(503);
   });
@@ -251,7 +251,7 @@ ${destinationRule(host, { trafficPolicy: { tls: { caCertificates, sni: host, ...
   });
 });
 
-test('a rule for selected workloads has precedence over one for all', async () => {
+test('a DestinationRule with a workload selector has precedence over one without', async () => {
   const [v1, v2] = await backends('v1', 'v2');
   const port = await mesh.port();
   const subset = (version: string): object => ({ subsets: [{ name: 'chosen', labels: { version } }] });
@@ -270,7 +270,7 @@ ${destinationRule(host, { ...subset('v2'), workloadSelector: { matchLabels: { ap
   expect(await chosen('other')).toEqual({ v1: 5 });
 });
 
-test('HTTP/2 is used to a server because the rule requires it', async () => {
+test('Envoy uses HTTP/2 to a server if the DestinationRule requires it', async () => {
   const cart = await mesh.http('cart', { http2: true });
   const port = await mesh.port();
   const status = async (h2UpgradePolicy: string): Promise<number> => {
@@ -284,7 +284,7 @@ ${destinationRule(host, { trafficPolicy: { connectionPool: { http: { h2UpgradePo
   expect(await status('DO_NOT_UPGRADE')).toBeGreaterThanOrEqual(500);
 });
 
-test('the server of a connection receives the client address in the PROXY protocol', async () => {
+test('the server receives the client address in the PROXY protocol', async () => {
   const db = await mesh.tcp('db');
   const port = await mesh.port();
   await mesh.apply(`
@@ -292,7 +292,7 @@ ${serviceEntry('db.shop.test', { port, protocol: 'TCP', backends: [db], spec: { 
 ---
 ${destinationRule('db.shop.test', { trafficPolicy: { proxyProtocol: { version: 'V1' } } })}`);
   await mesh.connect('web', { port, address: '127.0.1.9', send: 'hello', until: /hello/ });
-  // Perhaps in two parts.
+  // The data may arrive in two parts.
   await expect
     .poll(() => db.heard.at(-1)?.toString())
     .toMatch(/^PROXY TCP4 127\.0\.0\.1 127\.0\.1\.9 \d+ \d+\r\nhello$/);

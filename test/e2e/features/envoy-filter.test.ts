@@ -1,4 +1,4 @@
-/** How EnvoyFilters change generated configuration, seen by requests. */
+/** Changes of generated configuration by EnvoyFilters, tested with requests. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
@@ -23,7 +23,7 @@ function envoyFilter(name: string, configPatches: readonly object[], spec: objec
   return object('networking.istio.io/v1alpha3', 'EnvoyFilter', namespace, name, { configPatches, ...spec });
 }
 
-/** A script before the router filter. */
+/** A Lua script before the router filter. */
 function script(context: string, code: string, more: object = {}): object {
   const subFilter = { name: 'envoy.filters.http.router' };
   return {
@@ -42,14 +42,14 @@ function script(context: string, code: string, more: object = {}): object {
 const onResponse = (key: string, value: string): string =>
   `function envoy_on_response(handle) handle:headers():add('${key}', '${value}') end`;
 
-/** A service that echoes, and requests to it. */
+/** A service that echoes requests. */
 async function echo(): Promise<{ readonly entry: string; readonly to: { port: number; host: string } }> {
   const [backend, port] = [await mesh.http('echo'), await mesh.port()];
   const host = 'echo.shop.test';
   return { entry: serviceEntry(host, { port, backends: [backend] }), to: { port, host } };
 }
 
-test('a Lua filter is inserted before the router, changes at run time, and is removed', async () => {
+test('a Lua filter is inserted before the router, changed at run time, and removed', async () => {
   const { entry, to } = await echo();
   const withScript = (value: string) =>
     `${entry}\n---\n${envoyFilter('script', [script('SIDECAR_OUTBOUND', onResponse('x-lua', value))])}`;
@@ -62,7 +62,7 @@ test('a Lua filter is inserted before the router, changes at run time, and is re
   expect([answer.status, answer.headers['x-lua']]).toEqual([200, undefined]);
 });
 
-test('a patch applies to the port, the metadata, the labels and the namespace that it names', async () => {
+test('a patch applies only to the port, metadata, labels and namespace of its match', async () => {
   const { entry, to } = await echo();
   const patched = async (match: object, proxy: object, spec: object, namespace = 'shop') => {
     const patch = script('SIDECAR_OUTBOUND', onResponse('x-lua', 'yes'), match) as { match: object };
@@ -79,7 +79,7 @@ test('a patch applies to the port, the metadata, the labels and the namespace th
   expect(await patched({}, {}, {}, 'other')).toBe(false);
 });
 
-test('a cluster patch is merged: a limit of zero requests', async () => {
+test('a MERGE patch of a cluster limits it to zero requests', async () => {
   const { entry, to } = await echo();
   const limit = envoyFilter('limit', [
     {
@@ -98,7 +98,7 @@ test('a cluster patch is merged: a limit of zero requests', async () => {
   expect((await mesh.request('web', to)).status).toBe(200);
 });
 
-test('a route is inserted first, another one is changed, and a virtual host as well', async () => {
+test('patches insert a route first, change another route, and change a virtual host', async () => {
   const { entry, to } = await echo();
   const at = (route?: object) => ({
     context: 'SIDECAR_OUTBOUND',
@@ -125,7 +125,7 @@ test('a route is inserted first, another one is changed, and a virtual host as w
   expect([rest.headers['x-route'], rest.headers['x-host']]).toEqual([undefined, 'yes']);
 });
 
-test('gateway listeners and inbound sidecar listeners are patched by their contexts', async () => {
+test('patches with the context GATEWAY or SIDECAR_INBOUND change listeners of that context', async () => {
   const backend = await mesh.http('echo');
   const { door, own } = await mesh.ports('door', 'own');
   const host = 'echo.shop.test';
@@ -172,7 +172,7 @@ test('gateway listeners and inbound sidecar listeners are patched by their conte
   ]);
 });
 
-test('an extension is requested by its name, and changes without a new listener', async () => {
+test('an extension configuration is fetched by name (ECDS), and changes without a new listener', async () => {
   const { entry, to } = await echo();
   const source = { ads: {}, resource_api_version: 'V3' };
   const discovered = {
@@ -205,7 +205,7 @@ test('an extension is requested by its name, and changes without a new listener'
   expect(await updates()).toBe(before);
 });
 
-test('a filter that only this Envoy knows is sent as it is written', async () => {
+test('a filter of a type that only Envoy knows is sent unchanged', async () => {
   const { entry, to } = await echo();
   const keys = {
     name: 'keys',
@@ -250,7 +250,7 @@ test('a patch that cannot be applied is omitted and counted, and the others appl
 });
 
 test.each(['VIRTUAL_HOST', 'CLUSTER'] as const)(
-  'Envoy’s rejection of a %s is reported, and not for what follows it',
+  'Envoy’s rejection of a %s patch is reported, and not for later responses',
   async (applyTo) => {
     const { entry, to } = await echo();
     const value =

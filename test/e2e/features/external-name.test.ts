@@ -1,4 +1,4 @@
-/** Another name for a service (ExternalName): configuration for the name applies to requests that use it. */
+/** ExternalName services: configuration for the alias applies to requests that use the alias. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { serviceOf } from './harness/gateway-api-objects.ts';
@@ -18,7 +18,7 @@ const named = (name: string, externalName: string, namespace = 'shop'): string =
 const istio = (kind: string, name: string, spec: object): string =>
   object('networking.istio.io/v1', kind, 'shop', name, spec);
 
-test('virtual services and destination rules of a name apply to it, and to it alone', async () => {
+test('VirtualServices and DestinationRules of an ExternalName apply to that name only', async () => {
   const [backend, port] = [await mesh.http('concrete'), await mesh.port()];
   const concrete = 'concrete.shop.svc.cluster.local';
   const front = 'front.stage.svc.cluster.local';
@@ -48,7 +48,7 @@ test('virtual services and destination rules of a name apply to it, and to it al
   expect([await sent(concrete), await sent(front), await sent('side.shop.svc.cluster.local')]).toEqual([1, 2, 1]);
 });
 
-test('the target of the name may change', async () => {
+test('requests follow a changed target of an ExternalName', async () => {
   const [one, two, port] = [await mesh.http('one'), await mesh.http('two'), await mesh.port()];
   const rule = istio('DestinationRule', 'moving', {
     host: 'moving',

@@ -1,4 +1,4 @@
-/** Kubernetes' Gateway API: Gateways and HTTPRoutes, through a gateway's Envoy and a sidecar's. */
+/** Kubernetes Gateway API: Gateways and routes, at the Envoys of a gateway and a sidecar. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../certs/authority.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** A Gateway with one listener, routes at it, and both Services. */
+/** A Gateway with one listener, its routes, and both Services. */
 async function serve(rules: readonly object[], listener: object = {}): Promise<number> {
   const port = await mesh.port();
   await mesh.apply(all(services, kubernetesGateway([{ port, ...listener }]), httpRoute(rules)));
@@ -52,7 +52,7 @@ const grantToGateways = object('gateway.networking.k8s.io/v1', 'ReferenceGrant',
 
 const filters = (type: string, field: string, value: object): object => ({ filters: [{ type, [field]: value }] });
 
-describe('a rule matches requests', () => {
+describe('a rule of an HTTPRoute matches requests', () => {
   test('by path, method, headers and query parameters, the most specific rule first', async () => {
     const port = await serve([
       { backendRefs: [to('v1')] },
@@ -78,11 +78,11 @@ describe('a rule matches requests', () => {
     expect(await who('/', { headers: { 'x-beta': 'no' } })).toBe('v1');
     expect(await who('/?v=12')).toBe('v2');
     expect(await who('/?v=a')).toBe('v1');
-    // Rules that the API orders precede expressions: the rule for every path as well.
+    // The Gateway API orders exact and prefix matches, including the rule for every path, before regular expressions.
     expect(await who('/index.html')).toBe('v1');
   });
 
-  test('with expressions last, where no rule matches every path', async () => {
+  test('by regular expressions last, where no rule matches every path', async () => {
     const port = await serve([
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
       { matches: [{ method: 'POST' }, { path: { value: '/items' } }], backendRefs: [to('v1')] },
@@ -117,7 +117,7 @@ describe('a rule matches requests', () => {
   });
 });
 
-describe('a rule', () => {
+describe('a rule of an HTTPRoute', () => {
   test('splits requests by weight, each share with its own headers', async () => {
     const canary = filters('RequestHeaderModifier', 'requestHeaderModifier', {
       set: [{ name: 'X-Canary', value: '1' }],
@@ -133,7 +133,7 @@ describe('a rule', () => {
     expect(counts.v2).toBeGreaterThan(5);
   });
 
-  test('responds with 500 to the share of a missing backend, and to all when there is no other', async () => {
+  test('responds with 500 to the share of a missing backend, and to all requests without another backend', async () => {
     const half = await serve([{ backendRefs: [to('v1'), to('gone')] }]);
     const counts = await mesh.split('edge', { port: half, host: 'shop.test' }, 40);
     expect(Object.keys(counts).sort()).toEqual(['500', 'v1']);
@@ -142,7 +142,7 @@ describe('a rule', () => {
     expect(mesh.pilot.lines.join('\n')).toContain('there is no Service shop/gone');
   });
 
-  test('changes headers of requests and responses, with values as they are written', async () => {
+  test('changes headers of requests and responses with literal values', async () => {
     const port = await serve([
       {
         filters: [
@@ -181,7 +181,7 @@ describe('a rule', () => {
     }
   });
 
-  test('redirects', async () => {
+  test('redirects with the specified scheme, host, port, path and status', async () => {
     const redirect = (path: string, value: object): object => ({
       matches: [{ path: { value: path } }],
       ...filters('RequestRedirect', 'requestRedirect', value),
@@ -203,7 +203,7 @@ describe('a rule', () => {
     expect(await location('/port')).toBe('302 http://a.test:8443/port');
     expect(await location('/same')).toBe(`302 http://new.test:${port}/same`);
     expect(await location('/kept', 'a.test')).toBe('302 https://a.test/kept');
-    // For a name that only the client knows Envoy keeps the port, unless another one is specified.
+    // Envoy keeps the request's port unless the redirect specifies one.
     expect(await location('/kept')).toBe('302 https://a.test:443/kept');
     expect(await location('/full/x?y=z')).toBe(`307 http://a.test:${port}/all?y=z`);
     expect(await location('/old/x')).toBe(`308 http://a.test:${port}/new/x`);
@@ -247,7 +247,7 @@ describe('a rule', () => {
     });
   });
 
-  test('mirrors to another backend', async () => {
+  test('mirrors requests to another backend', async () => {
     const mirror = (value: object): object => filters('RequestMirror', 'requestMirror', value);
     const port = await serve([
       { ...mirror({ backendRef: to('v2') }), backendRefs: [to('v1')] },
@@ -263,7 +263,7 @@ describe('a rule', () => {
     await expect.poll(() => v2!.seen.slice(before).map(({ url }) => url)).toEqual(['/both']);
   });
 
-  test('times out as its timeout specifies', async () => {
+  test('applies its timeout', async () => {
     const slow = await mesh.http('slow', { respond: (_, response) => void setTimeout(() => response.end(), 1_000) });
     const port = await mesh.port();
     const rule = (path: string, timeouts: object): object => ({
@@ -310,7 +310,7 @@ describe('a GRPCRoute', () => {
     expect(await who('/other.Service/Get')).toBe('v1');
   });
 
-  test('responds UNAVAILABLE where its backend does not exist', async () => {
+  test('responds UNAVAILABLE for a missing backend', async () => {
     const port = await mesh.port();
     await mesh.apply(all(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])));
     const { status, headers } = await call(port, '/a.B/C');
@@ -318,12 +318,12 @@ describe('a GRPCRoute', () => {
   });
 });
 
-describe('routes of connections', () => {
+describe('Layer 4 routes', () => {
   const passthrough = (port: number, hostname: string) => ({
     ...{ port, protocol: 'TLS', hostname, tls: { mode: 'Passthrough' } },
   });
 
-  test('a TCPRoute splits the connections of its port; those to a missing backend are closed', async () => {
+  test('a TCPRoute splits the connections of its port, and those to a missing backend are closed', async () => {
     const { both, half, none } = await mesh.ports('both', 'half', 'none');
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const at = (index: number, name: string) => ({ name, parentRefs: [{ name: 'front', sectionName: `l${index}` }] });
@@ -354,7 +354,7 @@ describe('routes of connections', () => {
     expect(await times(none, 3)).toEqual(['closed']);
   });
 
-  test('a TLSRoute passes TLS through by name, beside a listener of the port that terminates TLS', async () => {
+  test('a TLSRoute passes TLS through by SNI, beside a listener of the same port that terminates TLS', async () => {
     const port = await mesh.port();
     const [own, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
     const encrypted = await mesh.tcp('encrypted', { tls: { cert: own.certificate, key: own.privateKey } });
@@ -395,7 +395,7 @@ describe('routes of connections', () => {
     expect(heard.text.trim()).toBe('plain');
   });
 
-  test('TLSRoutes at a listener that terminates TLS send the plaintext, by name, beside a listener that passes TLS through', async () => {
+  test('TLSRoutes at a listener that terminates TLS receive the plaintext by SNI, beside a passthrough listener', async () => {
     const port = await mesh.port();
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const own = mesh.authority.issue(['x.a.test']);
@@ -421,7 +421,7 @@ describe('routes of connections', () => {
     await expect(connect('none.b.test')).rejects.toThrow();
   });
 
-  test('a TCPRoute over a Service applies to its clients in the mesh', async () => {
+  test('a TCPRoute with a Service as parent applies to clients of the Service in the mesh', async () => {
     const port = await mesh.port();
     const [cart, other] = [await mesh.tcp('cart'), await mesh.tcp('other')];
     const objects = all(serviceOf(cart, { port }), serviceOf(other));
@@ -466,7 +466,7 @@ describe('a Gateway', () => {
     expect(await status(policy('web.test'), ca)).toBe(200);
   });
 
-  test('responds with 503 for a Service whose BackendTLSPolicy is not valid', async () => {
+  test('responds with 503 for a Service whose BackendTLSPolicy is invalid', async () => {
     const port = await mesh.port();
     const objects = all(services, kubernetesGateway([{ port }]), httpRoute([{ backendRefs: [to('v1')] }]));
     const policy = object('gateway.networking.k8s.io/v1', 'BackendTLSPolicy', 'shop', 'v1', {
@@ -480,7 +480,7 @@ describe('a Gateway', () => {
     expect(await status()).toBe(503);
   });
 
-  test('terminates TLS with a Secret of another namespace while a ReferenceGrant covers it', async () => {
+  test('terminates TLS with a Secret of another namespace while a ReferenceGrant permits it', async () => {
     const port = await mesh.port();
     const certificate = mesh.authority.issue(['a.test']);
     const tls = { certificateRefs: [{ name: 'web', namespace: 'certs' }] };
@@ -523,7 +523,7 @@ describe('a Gateway', () => {
     expect((await ask('y.b.test')).status).toBe(404);
   });
 
-  test('closes connections to an inactive listener, beside one of a wider name', async () => {
+  test('closes connections to an inactive listener beside an active one with a wider host name', async () => {
     const port = await mesh.port();
     const https = (hostname: string, more: object = {}) => ({
       ...{ port, protocol: 'HTTPS', hostname },
@@ -535,7 +535,7 @@ describe('a Gateway', () => {
       mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
     await mesh.apply(all(services, kubernetesGateway([https('*.b.test')]), route, cert));
     expect((await ask('a.b.test')).seen.backend).toBe('v1');
-    // Client certificates are required in an unsupported way.
+    // Requires client certificates in an unsupported way.
     const asking = https('a.b.test', { frontendValidation: { caCertificateRefs: [] } });
     await mesh.apply(all(services, kubernetesGateway([https('*.b.test'), asking]), route, cert));
     expect((await ask('x.b.test')).seen.backend).toBe('v1');
@@ -598,7 +598,7 @@ describe('a Gateway', () => {
     expect((await mesh.request('addressed', { port: target, host: 'shop.test' })).seen.backend).toBe('v1');
   });
 
-  test('keeps the hosts of its listeners apart', async () => {
+  test('serves the host of a listener only by that listener', async () => {
     const port = await mesh.port();
     await mesh.apply(
       all(
@@ -619,7 +619,7 @@ describe('a Gateway', () => {
     expect(await get('one.a.test')).toBe('nobody');
   });
 
-  test('changes at run time, with the traffic through it', async () => {
+  test('changes at run time without failed requests', async () => {
     const port = await serve([{ backendRefs: [to('v1')] }]);
     const listeners = await mesh.envoy('edge').stat('listener_manager.listener_modified');
     const ask = () => mesh.request('edge', { port, host: 'shop.test' });
@@ -627,7 +627,7 @@ describe('a Gateway', () => {
     const gateway = kubernetesGateway([{ port }]);
     await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await ask()).seen.backend).toBe('v2');
-    // Its Service is deleted and created again.
+    // Deletes the Service and creates it again.
     await mesh.apply(all(serviceOf(v1!), gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await ask()).status).toBe(500);
     await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
@@ -638,10 +638,10 @@ describe('a Gateway', () => {
   });
 });
 
-describe('an HTTPRoute over a Service', () => {
+describe('an HTTPRoute with a Service as parent', () => {
   const over = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
 
-  test('applies to its clients in the mesh', async () => {
+  test('applies to clients of the Service in the mesh', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const rules = [
       { matches: [{ path: { value: '/new' } }], backendRefs: [to('v2')] },
@@ -657,16 +657,16 @@ describe('an HTTPRoute over a Service', () => {
     expect((await ask('/new')).seen.backend).toBe('cart');
   });
 
-  test('sends to a Service of another namespace without a grant', async () => {
+  test('sends to a Service of another namespace without a ReferenceGrant', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: over });
     await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
   });
 
-  test('of another namespace applies to the clients there', async () => {
+  test('in another namespace applies to the clients of that namespace', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
-    // No grant: clients of a Service need no permission of its namespace.
+    // Clients of a Service need no ReferenceGrant of its namespace.
     const theirs = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {
       namespace: 'stage',
       parentRefs: over,

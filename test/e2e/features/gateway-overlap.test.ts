@@ -1,4 +1,4 @@
-/** Hosts that several TLS servers of a gateway's port cover, where the servers differ in what they require. */
+/** Hosts that several TLS servers of a gateway's port cover, where the servers have different TLS requirements. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
@@ -28,7 +28,7 @@ const client = (servername: string, more: Partial<ClientTls> = {}): ClientTls =>
   ...more,
 });
 
-/** TLS of a client that has a certificate of the authority. */
+/** TLS of a client with a certificate of the authority. */
 function known(servername: string, name = 'client.test'): ClientTls {
   const { certificate, privateKey } = mesh.authority.issue([name]);
   return client(servername, { cert: certificate, key: privateKey });
@@ -40,11 +40,11 @@ async function statuses(proxy: string, port: number, host: string, tls: ClientTl
   return Promise.all(requests);
 }
 
-describe('a wildcard server beside one that requires more for a host of it', () => {
+describe('a wildcard server beside a server of one of its hosts with stricter TLS', () => {
   test.each([
     ['mode', { mode: 'MUTUAL' }, known],
     ['minProtocolVersion', { mode: 'SIMPLE', minProtocolVersion: 'TLSV1_3' }, client],
-  ])('responds 421 to requests for that host (%s)', async (_, required, authorized) => {
+  ])('responds with 421 to requests for that host (%s)', async (_, required, authorized) => {
     const [port, web, vault] = [await mesh.port(), await mesh.http('web'), await mesh.http('vault')];
     const server = (host: string, tls: object) => [
       { port, protocol: 'HTTPS', hosts: [host], tls: { credentialName: 'web', ...tls } },
@@ -68,7 +68,7 @@ describe('a wildcard server beside one that requires more for a host of it', () 
     );
   });
 
-  test('responds so as a listener of the Gateway API, also without an SNI', async () => {
+  test('responds with 421 as a listener of the Gateway API, also to connections without SNI', async () => {
     const [port, web] = [await mesh.port(), await mesh.http('web')];
     const listener = (hostname: object, options: object) => ({
       ...{ port, protocol: 'HTTPS', ...hostname },
@@ -94,7 +94,7 @@ describe('a wildcard server beside one that requires more for a host of it', () 
   });
 });
 
-describe('two servers of one namespace for one host', () => {
+describe('two TLS servers of one namespace for the same host', () => {
   const serve = async (older: object, younger: object): Promise<number> => {
     const [port, web] = [await mesh.port(), await mesh.http('web')];
     const server = (hosts: readonly string[], tls: object) => [
@@ -116,24 +116,24 @@ describe('two servers of one namespace for one host', () => {
       () => 'closed',
     );
 
-  test('serve it with the newer TLS version that one of them requires', async () => {
+  test('serve the host with the newer of their minimum TLS versions', async () => {
     const port = await serve({}, { minProtocolVersion: 'TLSV1_3' });
     expect(await ask(port, 'a.x.test', { ...client('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
     expect(await ask(port, 'a.x.test', client('a.x.test'))).toBe(200);
   });
 
-  test('serve it with what both require where neither requires all', async () => {
+  test('serve the host with the combined requirements of both', async () => {
     const port = await serve({ minProtocolVersion: 'TLSV1_3' }, { mode: 'MUTUAL' });
     expect(await ask(port, 'a.x.test', { ...known('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
     expect(await ask(port, 'a.x.test', client('a.x.test'))).toBe('closed');
     expect(await ask(port, 'a.x.test', known('a.x.test'))).toBe(200);
-    // The other host of the server keeps its own requirements, and does not serve this one.
+    // The other host of the server keeps its requirements, and is not served on connections for this one.
     const older = { ...known('b.x.test'), maxVersion: 'TLSv1.2' as const };
     expect(await ask(port, 'b.x.test', older)).toBe(200);
     expect(await ask(port, 'a.x.test', older)).toBe(404);
   });
 
-  test('close its connections where no client satisfies both', async () => {
+  test('close connections for the host if no client can satisfy both', async () => {
     const names = (name: string) => ({ mode: 'MUTUAL', subjectAltNames: [name] });
     const port = await serve(names('one.test'), names('client.test'));
     for (const name of ['one.test', 'client.test'])

@@ -1,4 +1,4 @@
-/** TLS that ends at a gateway, with certificates that the control plane serves by name or the agent has. */
+/** TLS termination at a gateway, with certificates from the control plane (by name) or from the agent. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../certs/authority.ts';
@@ -33,24 +33,27 @@ describe('TLS termination at the gateway', () => {
   const one = (selector: string, port: number, tls: object): string =>
     gateway('front', { istio: selector }, [{ port, protocol: 'HTTPS', hosts: ['web.test'], tls }]);
 
-  test.each(['edge', 'delta'])('uses the certificate of its Secret, and a replaced one (%s)', async (proxy) => {
-    const [port, backend] = [await mesh.port(), await mesh.http('web')];
-    const [first, second] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['web.test'])];
-    const objects = all(
-      one(proxy, port, { mode: 'SIMPLE', credentialName: 'web' }),
-      routed('web.test', backend, ['front']),
-    );
-    const tls = { servername: 'web.test', ca: mesh.authority.certificate };
-    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', first) });
-    expect((await mesh.request(proxy, { port, host: 'web.test', tls })).seen.backend).toBe('web');
-    expect((await mesh.request(proxy, { port, host: 'web.test', tls, http2: true })).seen.backend).toBe('web');
-    expect(await shown(port, 'web.test')).toBe(first.serialNumber);
-    const listeners = await mesh.envoy(proxy).stat('listener_manager.listener_modified');
-    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', second) });
-    expect(await shown(port, 'web.test')).toBe(second.serialNumber);
-    // The listener is the same, with its connections.
-    expect(await mesh.envoy(proxy).stat('listener_manager.listener_modified')).toBe(listeners);
-  });
+  test.each(['edge', 'delta'])(
+    'uses the certificate of its Secret, and its replacement without closing connections (%s)',
+    async (proxy) => {
+      const [port, backend] = [await mesh.port(), await mesh.http('web')];
+      const [first, second] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['web.test'])];
+      const objects = all(
+        one(proxy, port, { mode: 'SIMPLE', credentialName: 'web' }),
+        routed('web.test', backend, ['front']),
+      );
+      const tls = { servername: 'web.test', ca: mesh.authority.certificate };
+      await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', first) });
+      expect((await mesh.request(proxy, { port, host: 'web.test', tls })).seen.backend).toBe('web');
+      expect((await mesh.request(proxy, { port, host: 'web.test', tls, http2: true })).seen.backend).toBe('web');
+      expect(await shown(port, 'web.test')).toBe(first.serialNumber);
+      const listeners = await mesh.envoy(proxy).stat('listener_manager.listener_modified');
+      await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', second) });
+      expect(await shown(port, 'web.test')).toBe(second.serialNumber);
+      // The listener did not change, so its connections stay open.
+      expect(await mesh.envoy(proxy).stat('listener_manager.listener_modified')).toBe(listeners);
+    },
+  );
 
   test('keeps its certificate when the Secret becomes invalid', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
@@ -69,9 +72,9 @@ describe('TLS termination at the gateway', () => {
   });
 
   test.each([
-    ['MUTUAL', 'needs a certificate of a client'],
-    ['OPTIONAL_MUTUAL', 'looks at a certificate if the client has one'],
-  ])('%s %s', async (mode) => {
+    ['MUTUAL', 'requires a client certificate'],
+    ['OPTIONAL_MUTUAL', 'verifies the certificate of a client that has one'],
+  ])('with mode %s %s', async (mode) => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const roots = { 'ca.crt': mesh.authority.certificate };
     await mesh.apply(
@@ -97,7 +100,7 @@ describe('TLS termination at the gateway', () => {
   test.each([
     ['edge', 'which it reads itself'],
     ['inner', 'which its agent serves'],
-  ])('uses certificates of files (%s, %s)', async (proxy) => {
+  ])('uses certificates of files (proxy %s, Gateway %s)', async (proxy) => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const own = mesh.authority.issue(['web.test']);
     const files = {
@@ -131,12 +134,12 @@ describe('TLS termination at the gateway', () => {
     const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
     expect((await ask('a.test')).seen.backend).toBe('a');
     expect((await ask('x.b.test')).seen.backend).toBe('b');
-    // A host of another server is not served by this one.
+    // This server does not serve a host of another server.
     expect((await mesh.request('edge', { port, host: 'a.test', tls: { servername: 'x.b.test' } })).status).toBe(404);
     await expect(ask('c.test')).rejects.toThrow();
   });
 
-  test('serves its other hosts without a missing Secret, and uses it as soon as it exists', async () => {
+  test('serves the other hosts while a Secret is missing, and uses the Secret as soon as it exists', async () => {
     const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
     const server = (name: string): { port: number; protocol: string; hosts: string[]; tls: object } => {
       return { port, protocol: 'HTTPS', hosts: [`${name}.test`], tls: { mode: 'SIMPLE', credentialName: name } };
@@ -180,7 +183,7 @@ describe('TLS termination at the gateway', () => {
     expect([heard.text, serial(heard)]).toEqual(['bytes\nhello', own.serialNumber]);
   });
 
-  test('ISTIO_MUTUAL accepts only workloads of the mesh’s trust domain', async () => {
+  test('accepts only workloads of the mesh’s trust domain with ISTIO_MUTUAL', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     await mesh.apply(all(one('inner', port, { mode: 'ISTIO_MUTUAL' }), routed('web.test', backend, ['front'])));
     const of = (identity: string): object => {

@@ -1,4 +1,4 @@
-/** Gateway objects, seen by clients outside the mesh: ports, TCP, redirects, TLS passthrough. */
+/** Gateway objects for clients outside the mesh: ports, TCP, redirects, TLS passthrough. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
@@ -79,7 +79,7 @@ describe('TLS passthrough at the gateway', () => {
   });
 });
 
-test('plain TCP is routed to the destination of the virtual service', async () => {
+test('a gateway routes plain TCP to the destination of the virtual service', async () => {
   const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
   await mesh.apply(
     all(
@@ -95,7 +95,7 @@ test('plain TCP is routed to the destination of the virtual service', async () =
   expect(heard.text).toBe('bytes\nhello');
 });
 
-test('plain HTTP is redirected to HTTPS where the gateway specifies it, and served there', async () => {
+test('a gateway redirects plain HTTP to HTTPS if the server specifies it, and serves HTTPS', async () => {
   const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
   await mesh.apply(
     all(
@@ -120,7 +120,7 @@ test('plain HTTP is redirected to HTTPS where the gateway specifies it, and serv
   expect((await mesh.request('edge', { port: http, host: 'other.test' })).status).toBe(404);
 });
 
-test('ports are the target ports of the service in front of the gateway', async () => {
+test('a gateway listens on the target ports of its Service', async () => {
   const [{ service, pod }, backend] = [await mesh.ports('service', 'pod'), await mesh.http('web')];
   const named = object('networking.istio.io/v1', 'Gateway', 'shop', 'front', {
     servers: [{ port: { number: service, name: 'http', protocol: 'HTTP' }, hosts: ['web.test'] }],

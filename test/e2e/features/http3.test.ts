@@ -1,4 +1,4 @@
-/** HTTP/3 at a gateway (PILOT_ENABLE_QUIC_LISTENERS): a second Envoy is the client, by HTTP/3 alone and as browsers do by `alt-svc`. */
+/** HTTP/3 at a gateway (PILOT_ENABLE_QUIC_LISTENERS). A second Envoy is the client, with HTTP/3 only or with `alt-svc` like a browser. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** The gateway's Service: one number over TCP and UDP. */
+/** The gateway's Service: one port number over TCP and UDP. */
 const service = (port: number): string => `
 apiVersion: v1
 kind: Service
@@ -37,7 +37,7 @@ endpoints: [{ addresses: [${frontAddress}] }]`;
 
 type Client = 'http3' | 'auto';
 
-/** An Envoy whose listener sends each request on to the gateway, as `host` by TLS. */
+/** An Envoy that forwards each request to the gateway, as `host` over TLS. */
 class Http3Client {
   readonly program: Program;
   readonly port: number;
@@ -69,7 +69,7 @@ class Http3Client {
     return (await response?.text()) ?? '';
   }
 
-  /** Connections of the cluster by the HTTP version. */
+  /** Connections of the cluster by HTTP version. */
   async connections(): Promise<{ readonly http2: number; readonly http3: number }> {
     const text = await this.#page('/stats?filter=^cluster.gateway.upstream_cx_http');
     const of = (version: number): number =>
@@ -169,7 +169,7 @@ function bootstrap(kind: Client, host: string, gatewayPort: number, port: number
   };
 }
 
-test('requests arrive over QUIC, for a client that knows and for one that reads alt-svc', async () => {
+test('a gateway serves HTTP/3 to a client that requires it and to a client that reads alt-svc', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
     all(
@@ -197,7 +197,7 @@ test('requests arrive over QUIC, for a client that knows and for one that reads 
   await reading.stop();
 });
 
-test('a name whose server requires client certificates is not served over QUIC, nor by a server with a wider name', async () => {
+test('a host whose server requires client certificates is not served over QUIC, also not by a server with a wider name', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
     all(

@@ -1,4 +1,4 @@
-/** Listeners that keep name and address, and are bound to their port or not: Envoy must survive the change, and follow it. */
+/** Listeners that keep name and address while they start or stop binding their port: Envoy must apply the change without a crash. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isSystemError } from '../../../src/runtime/errors.ts';
@@ -78,7 +78,7 @@ async function isListening(port: number): Promise<boolean> {
   }
 }
 
-describe.each(proxyNames)('of the proxy %s', (proxy) => {
+describe.each(proxyNames)('the proxy %s binds or closes the port of a listener when', (proxy) => {
   test.each(['TCP', 'TLS'])('a Sidecar changes the capture mode, and the protocol to %s', async (protocol) => {
     const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
     const given = (captureMode: string, spoken: string): string => `
@@ -94,7 +94,7 @@ ${binds(port, proxy, spoken, captureMode)}`;
     }
   });
 
-  test('a patch unbinds a listener, and is removed', async () => {
+  test('a patch that unbinds a listener is added and removed', async () => {
     const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
     const given = (captureMode: string): string => `
 ${serviceEntry(host, { port, protocol: 'TCP', backends: [backend] })}

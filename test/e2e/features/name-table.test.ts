@@ -1,4 +1,4 @@
-/** The table of names through ADS, as an agent with a DNS proxy requests it. */
+/** The name table over ADS, as an agent with a DNS proxy requests it. */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ let pilot: Program;
 let http: number;
 let client: AdsTestClient;
 
-// Without an Envoy: the control plane alone, and a client that stands for the agent.
+// Only a control plane and a client that replaces the agent, without Envoy.
 beforeAll(async () => {
   const [xds, page] = (await freePorts(2)) as [number, number];
   http = page;
@@ -45,7 +45,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Replaces the services by services of these addresses. */
+/** Replaces all services by services with these addresses. */
 function apply(addresses: Readonly<Record<string, string>>): void {
   const endpoints = [{ address: '10.1.0.1' }];
   const entries = Object.entries(addresses).map(([host, address]) =>
@@ -62,7 +62,7 @@ function namesOf(resources: readonly Any[]): Record<string, readonly string[]> {
   return Object.fromEntries(Object.entries(table).map(([name, { ips }]) => [name, ips]));
 }
 
-test('the table is sent on request, and again when a name is added or removed', async () => {
+test('the control plane sends the name table on request, and when a name is added or removed', async () => {
   apply({ 'a.test': '10.5.0.1' });
   const stream = client.sotw();
   stream.onResponse = ({ versionInfo, nonce }) => stream.send({ typeUrl, versionInfo, responseNonce: nonce });
@@ -78,7 +78,7 @@ test('the table is sent on request, and again when a name is added or removed', 
   stream.cancel();
 });
 
-test('in the delta protocol the table is one resource, sent again when it changes', async () => {
+test('the name table is one resource in the delta protocol, sent when it changes', async () => {
   apply({ 'a.test': '10.5.0.1' });
   const stream = client.delta();
   stream.onResponse = ({ nonce }) => stream.send({ typeUrl, responseNonce: nonce });

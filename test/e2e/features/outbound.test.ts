@@ -1,4 +1,4 @@
-/** Routing of a sidecar's outbound traffic: ServiceEntries, other names of services, policies for the rest. */
+/** Routing of a sidecar's outbound traffic: ServiceEntries, ExternalName services, outbound traffic policies. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { object, serviceEntry, virtualService } from './harness/objects.ts';
@@ -23,7 +23,7 @@ function kubernetes(kind: string, apiVersion: string, name: string, rest: object
   return JSON.stringify({ apiVersion, kind, metadata: { name, namespace: 'shop', labels }, ...rest });
 }
 
-test('a port without a declared protocol accepts requests, which are routed, and other bytes', async () => {
+test('a port without a declared protocol routes HTTP requests and forwards other bytes', async () => {
   const [http, raw] = [await mesh.http('http'), await mesh.tcp('raw')];
   const port = await mesh.port();
   const withoutProtocol = (backend: { address: string; port: number }): string =>
@@ -64,7 +64,7 @@ ${sidecar({ outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } })}`);
   expect((await mesh.request('web', { port, host: 'nobody.shop.test' })).status).toBe(502);
 });
 
-test('a wildcard of resolution DYNAMIC_DNS routes to the address that the request’s host resolves to', async () => {
+test('a wildcard host with resolution DYNAMIC_DNS routes to the address of the request’s host', async () => {
   const backend = await mesh.http('found');
   const port = await mesh.port();
   await mesh.apply(dynamicEntry(port, 'HTTP'));
@@ -73,10 +73,10 @@ test('a wildcard of resolution DYNAMIC_DNS routes to the address that the reques
   expect(answer.seen.headers.host).toBe(`any.localhost:${backend.port}`);
 });
 
-test('a wildcard of resolution DYNAMIC_DNS routes TLS to the address that its SNI resolves to', async () => {
+test('a wildcard host with resolution DYNAMIC_DNS routes TLS to the address of its SNI', async () => {
   const { certificate, privateKey } = mesh.authority.issue(['any.localhost']);
   const backend = await mesh.http('secure', { tls: { cert: certificate, key: privateKey } });
-  // The application behind the name has the service's port: the proxy listens at another address.
+  // The application already uses the service's port, so the proxy listens at another address.
   const { port } = backend;
   const egress = [
     { port: { number: port, name: 'tls', protocol: 'TLS' }, bind: '127.0.3.1', captureMode: 'NONE', hosts: ['./*'] },
@@ -89,7 +89,7 @@ ${sidecar({ egress })}`);
   expect(answer.seen.backend).toBe(backend.name);
 });
 
-test('undeclared hosts are refused, or resolved, as the outbound traffic policy specifies', async () => {
+test('the outbound traffic policy decides whether undeclared hosts are refused or resolved', async () => {
   const [known, unknown] = [await mesh.http('known'), await mesh.http('unknown')];
   const port = await mesh.port();
   const host = `localhost:${unknown.port}`;
@@ -101,7 +101,7 @@ test('undeclared hosts are refused, or resolved, as the outbound traffic policy 
   expect((await mesh.request('web', { port, host: 'known.shop.test' })).seen.backend).toBe('known');
 });
 
-test('a headless service is balanced over its pods where nothing is redirected', async () => {
+test('a sidecar without traffic redirection balances a headless service over its pods', async () => {
   const [one, two] = [await mesh.tcp('one', { address: '127.0.2.1' }), await mesh.tcp('two', { address: '127.0.2.2' })];
   const port = await mesh.port();
   const service = { spec: { clusterIP: 'None', ports: [{ name: 'tcp-main', port }] } };
@@ -125,7 +125,7 @@ test('a headless service is balanced over its pods where nothing is redirected',
   expect([...heard].sort()).toEqual(['one\n', 'two\n']);
 });
 
-test('an egress listener at its own address serves the hosts that it shows, and no others', async () => {
+test('an egress listener with its own address serves only its hosts', async () => {
   const [shown, hidden] = [await mesh.http('shown'), await mesh.http('hidden')];
   const port = await mesh.port();
   await mesh.apply(`${serviceEntry('shown.shop.test', { port, backends: [shown] })}
@@ -150,7 +150,7 @@ ${sidecar({
   await expect(mesh.request('web', elsewhere)).rejects.toThrow('ECONNREFUSED');
 });
 
-test('TLS services of one port are distinguished by SNI', async () => {
+test('TLS services on one port are distinguished by SNI', async () => {
   const [a, b] = [await secure('a'), await secure('b')];
   const port = await mesh.port();
   const entry = (name: string, backend: { address: string; port: number }): string =>
@@ -164,7 +164,7 @@ test('TLS services of one port are distinguished by SNI', async () => {
   }
 });
 
-test('PILOT_HTTP10 admits clients of HTTP/1.0', async () => {
+test('PILOT_HTTP10 admits HTTP/1.0 clients', async () => {
   const backend = await mesh.http('old');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('old.shop.test', { port, backends: [backend] }));
@@ -176,11 +176,11 @@ test('PILOT_HTTP10 admits clients of HTTP/1.0', async () => {
   expect(heard.text).toMatch(/^HTTP\/1\.[01] 200/);
 });
 
-test('PILOT_ENABLE_REDIS_FILTER makes the proxy support Redis', async () => {
+test('PILOT_ENABLE_REDIS_FILTER adds the Redis filter', async () => {
   const backend = await mesh.tcp('redis');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('redis.shop.test', { port, protocol: 'REDIS', backends: [backend] }));
-  // The filter responds to pings itself: the application would send its name first.
+  // The filter responds to pings itself; the application would send its name first.
   const heard = await openConnection({ port, send: '*1\r\n$4\r\nPING\r\n', until: /\n/ });
   expect(heard.text).toBe('+PONG\r\n');
 });

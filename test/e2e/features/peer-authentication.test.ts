@@ -1,4 +1,4 @@
-/** PeerAuthentication objects between two sidecars that have workload certificates, and for one that has none. */
+/** PeerAuthentication between two sidecars with workload certificates, and for one without. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
@@ -31,7 +31,7 @@ afterAll(() => mesh?.stop());
 interface Place {
   /** Port of the service, at which `web` accepts connections for it. */
   readonly out: number;
-  /** Port of the sidecar before the application. */
+  /** Port of the application's sidecar. */
   readonly own: number;
 }
 
@@ -44,7 +44,7 @@ interface GivenOptions {
 
 const all = (...documents: string[]): string => documents.join('\n---\n');
 
-/** A service of one workload, whose sidecar passes connections to its port on to the application. */
+/** A service of one workload, whose sidecar forwards connections to the application. */
 function given(backend: HttpBackend | TcpBackend, { out, own }: Place, options: GivenOptions = {}): string {
   const { protocol = 'HTTP', app = 'cart', tls } = options;
   const endpoint = {
@@ -67,7 +67,7 @@ function given(backend: HttpBackend | TcpBackend, { out, own }: Place, options: 
         },
       ],
     }),
-    // The other server's sidecar would bind the client's ports.
+    // Without this, the other server's sidecar would bind the client's ports.
     object('networking.istio.io/v1', 'Sidecar', 'shop', 'other', {
       workloadSelector: { labels: { app: app === 'cart' ? 'bare' : 'cart' } },
       egress: [{ hosts: ['~/*'] }],
@@ -88,13 +88,13 @@ async function identityThroughWeb({ out }: Place): Promise<string | undefined> {
   return /URI=([^;,]*)/.exec(seen.headers['x-forwarded-client-cert'] ?? '')?.[1];
 }
 
-/** A client by hand, with a certificate of this identity. */
+/** A client outside the mesh with a certificate of this identity. */
 function clientOf(identity: string, authority = mesh.authority): ClientTls {
   const { certificate, privateKey } = authority.issue([identity]);
   return { ca: mesh.authority.certificate, cert: certificate, key: privateKey, ALPNProtocols: ['istio'] };
 }
 
-test('without a policy clients of the mesh connect by mutual TLS, others in plaintext', async () => {
+test('without a PeerAuthentication, clients of the mesh use mutual TLS and others plaintext', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(given(backend, place));
   expect(await identityThroughWeb(place)).toBe(web);
@@ -102,7 +102,7 @@ test('without a policy clients of the mesh connect by mutual TLS, others in plai
   expect(answer.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
 });
 
-test('STRICT admits only the workloads of the trust domains', async () => {
+test('the mode STRICT admits only workloads of the trust domains', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(all(given(backend, place), mode('STRICT')));
   expect(await identityThroughWeb(place)).toBe(web);
@@ -118,7 +118,7 @@ test('STRICT admits only the workloads of the trust domains', async () => {
   expect((await ask(clientOf('spiffe://old.example/ns/shop/sa/web'))).status).toBe(200);
 });
 
-test('a change of the mode applies on both sides at run time', async () => {
+test('a changed mode applies to client and server at run time', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const services = given(backend, place);
   for (const [name, identity] of [
@@ -131,7 +131,7 @@ test('a change of the mode applies on both sides at run time', async () => {
   }
 });
 
-test("a workload's own mode reaches its clients with its endpoints", async () => {
+test('the mode of a workload reaches its clients with its endpoints', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const off = peerAuthentication({ mtls: { mode: 'DISABLE' } }, { name: 'cart', app: 'cart' });
   await mesh.apply(all(given(backend, place), mode('STRICT'), off));
@@ -139,7 +139,7 @@ test("a workload's own mode reaches its clients with its endpoints", async () =>
   expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
 });
 
-test('a port has its own mode', async () => {
+test('a port can have its own mode', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const portLevelMtls = { [place.own]: { mode: 'DISABLE' } };
   await mesh.apply(
@@ -152,7 +152,7 @@ test('a port has its own mode', async () => {
   expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
 });
 
-test("a TCP port in permissive mode passes the application's own TLS on, and terminates that of the mesh", async () => {
+test("a TCP port in permissive mode forwards the application's TLS, and terminates mutual TLS of the mesh", async () => {
   const issued = mesh.authority.issue([host]);
   const [backend, place] = [
     await mesh.tcp('app', { tls: { cert: issued.certificate, key: issued.privateKey } }),
@@ -173,7 +173,7 @@ test("a TCP port in permissive mode passes the application's own TLS on, and ter
   await mesh.connect('web', { port: place.out, tls: own, send: 'x', until: /app\nx/ });
 });
 
-test('TLS of a Sidecar object is terminated where mutual TLS of the mesh is off, with files that the agent serves', async () => {
+test('without mutual TLS, a Sidecar object terminates TLS with files that the agent serves', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const issued = mesh.authority.issue([host]);
   const tls = {
@@ -194,7 +194,7 @@ test('TLS of a Sidecar object is terminated where mutual TLS of the mesh is off,
   await expect(mesh.request('cart', { inbound: true, port: place.own, host })).rejects.toThrow();
 });
 
-test('a proxy without certificates accepts plaintext where mutual TLS is required, and the log states so', async () => {
+test('a proxy without certificates accepts plaintext despite STRICT, and the log reports it', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
   expect((await mesh.request('bare', { inbound: true, port: place.own, host })).status).toBe(200);
@@ -204,7 +204,7 @@ test('a proxy without certificates accepts plaintext where mutual TLS is require
   await eventually('the log says so', () => mesh.pilot.lines.some((line) => said.test(line)));
 });
 
-test('a proxy without certificates sends nothing where a rule requires mutual TLS', async () => {
+test('a proxy without certificates sends nothing if a DestinationRule requires mutual TLS', async () => {
   const [backend, { out, front }] = [await mesh.http('app'), await mesh.ports('out', 'front')];
   const routed = all(
     serviceEntry(host, { port: out, backends: [backend] }),

@@ -1,4 +1,4 @@
-/** Where requests can go: weights, delegates, external hosts, the scope of a sidecar, and changes of these at run time. */
+/** Destinations of requests: weights, delegates, external hosts, the egress hosts of a sidecar, and changes of these at run time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
@@ -26,7 +26,7 @@ const to = (subset: string, weight?: number): object => ({
   ...(weight !== undefined && { weight }),
 });
 
-test('weights split requests', async () => {
+test('weights of a VirtualService split requests', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2'), await mesh.http('v3')];
   const port = await mesh.port();
   await mesh.apply(`
@@ -42,7 +42,7 @@ ${virtualService(host, { http: [{ route: [to('v1', 75), to('v2', 25), to('v3', 0
   expect(Math.abs(counts.v2! / requests - 0.25)).toBeLessThan(4 * Math.sqrt((0.25 * 0.75) / requests));
 });
 
-test('a change during requests applies, and no request fails', async () => {
+test('a changed route applies under load, and no request fails', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2')];
   const port = await mesh.port();
   const given = (subset: string): string => `
@@ -56,7 +56,7 @@ ${virtualService(host, { http: [{ route: [to(subset)] }] })}`;
   let running = true;
   const client = (async () => {
     while (running) {
-      // Not through the mesh harness: explain would be compared during the changes.
+      // Bypasses the harness, which would run explain during the change.
       const { status, headers } = await sendRequest({ port, host });
       answers.push(status === 200 ? String(headers['x-backend']) : String(status));
       await sleep(2);
@@ -71,7 +71,7 @@ ${virtualService(host, { http: [{ route: [to(subset)] }] })}`;
   expect(new Set(answers.slice(settledAt))).toEqual(new Set(['v2']));
 });
 
-test('an update that Envoy or the control plane rejects leaves the active configuration', async () => {
+test('an update that Envoy or the control plane rejects keeps the active configuration', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   const entry = serviceEntry(host, { port, backends: [cart] });
@@ -84,7 +84,7 @@ test('an update that Envoy or the control plane rejects leaves the active config
   expect((await mesh.request('web', { port, host })).status).toBe(200);
 });
 
-test('a delegate has the routes under a path of the root, and inherits the root’s actions', async () => {
+test('a delegate VirtualService has the routes under a path of the root, and inherits the actions of the root', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2'), await mesh.http('v3')];
   const port = await mesh.port();
   const delegate = object('networking.istio.io/v1', 'VirtualService', 'team', 'checkout', {
@@ -121,7 +121,7 @@ ${delegate}`);
 });
 
 describe('servers outside the mesh', () => {
-  test('are found by the names of a ServiceEntry, and resolved by DNS', async () => {
+  test('are found by the hosts of a ServiceEntry, and resolved by DNS', async () => {
     const outside = await mesh.http('outside');
     const port = await mesh.port();
     await mesh.apply(
@@ -139,7 +139,7 @@ describe('servers outside the mesh', () => {
       url: '/v1',
       headers: { host: 'api.outside.test' },
     });
-    // Fields that the API of this project lacks have arrived as well.
+    // Fields that are unknown to the API of this project also reach Envoy.
     const clusters = await mesh.envoy('web').admin('/config_dump?resource=dynamic_active_clusters');
     expect(clusters).toMatch(/"dns_jitter": "0\.100s"/);
     expect(clusters).toMatch(/CaresDnsResolverConfig",\s+"udp_max_queries": 100/);
@@ -158,7 +158,7 @@ ${destinationRule('api.outside.test', { trafficPolicy: { tls } })}`);
   });
 });
 
-test('a Sidecar object limits what its workloads reach to what it imports', async () => {
+test('a Sidecar object limits its workloads to the imported hosts', async () => {
   const [near, far, own] = [await mesh.http('near'), await mesh.http('far'), await mesh.http('own')];
   const ports = await mesh.ports('near', 'far', 'own');
   const all = `

@@ -1,4 +1,4 @@
-/** Tokens of requests, and the requests that they admit. */
+/** RequestAuthentication: JWTs of requests, and the requests that they admit. */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
@@ -48,11 +48,11 @@ const ask = (headers: Record<string, string> = {}, path = '/') =>
   mesh.request('edge', { port, host: 'shop.test', path, headers });
 const status = async (headers: Record<string, string> = {}, path = '/') => (await ask(headers, path)).status;
 
-/** The policy applies once its keys are fetched. */
+/** The policy applies after its keys are fetched. */
 const inForce = (token: string): Promise<unknown> =>
   eventually('a token is taken', async () => (await status(bearer(token))) === 200);
 
-test('a token must be its issuer’s; a request without one passes unless a policy requires it', async () => {
+test('a token must be signed by its issuer; a request without a token passes unless a policy requires one', async () => {
   const [id, stranger] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://id.test')];
   const rule = { issuer: id.name, jwks: id.keySet, audiences: ['shop'], outputPayloadToHeader: 'x-payload' };
   await guarded([rule]);
@@ -69,7 +69,7 @@ test('a token must be its issuer’s; a request without one passes unless a poli
   expect([await status(), await status(bearer(token))]).toEqual([403, 200]);
 });
 
-test('a required token must be present and valid, whatever other tokens there are', async () => {
+test('a required token must be present and valid, whatever other tokens the request has', async () => {
   const [id, scope] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://scope.test')];
   const ofScope = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
   const ofId = { issuer: id.name, jwks: id.keySet };
@@ -99,7 +99,7 @@ test('a required token must be present and valid, whatever other tokens there ar
   expect(await answers()).toEqual([401, 200, 401, 200]);
 });
 
-test('principals and claims decide', async () => {
+test('policies match principals and claims of tokens', async () => {
   const [one, two] = [new TokenIssuer('https://one.test'), new TokenIssuer('https://two.test/a')];
   await guarded(
     [one, two].map(({ name, keySet }) => ({ issuer: name, jwks: keySet })),
@@ -131,7 +131,7 @@ test('principals and claims decide', async () => {
   expect(await as({ aud: 'shop' })).toBe(403);
 });
 
-test('a token may be in other locations', async () => {
+test('tokens are read from the locations of the rule', async () => {
   const id = new TokenIssuer('https://id.test');
   const places = { fromHeaders: [{ name: 'x-jwt', prefix: 'JWT ' }], fromParams: ['token'], fromCookies: ['session'] };
   const kept = { forwardOriginalToken: true, outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] };
@@ -148,7 +148,7 @@ test('a token may be in other locations', async () => {
   expect([headers['x-jwt'], headers['x-sub']]).toEqual([`JWT ${token}`, 'user']);
 });
 
-test('keys are fetched; rotated keys apply, and the last ones stay when the issuer fails', async () => {
+test('keys are fetched, rotated keys apply, and the last keys stay when the issuer fails', async () => {
   const id = new TokenIssuer('https://id.test');
   const issuer = await mesh.http('issuer', { respond: (_, response) => void response.end(id.keySet) });
   await guarded([{ issuer: id.name, jwksUri: `http://127.0.0.1:${issuer.port}/keys` }]);
@@ -170,7 +170,7 @@ test('keys are fetched; rotated keys apply, and the last ones stay when the issu
   expect(await mesh.page('/metrics')).toMatch(/pilot_jwks_resolver_network_fetch_fail_total [1-9]/);
 });
 
-test('an issuer publishes its keys; its tokens are rejected while they are unavailable', async () => {
+test('tokens of an issuer are rejected while its keys are unavailable', async () => {
   let keysFrom = '/no-such-place';
   const server = await mesh.http('issuer', {
     respond: ({ url }, response) => {
@@ -187,7 +187,7 @@ test('an issuer publishes its keys; its tokens are rejected while they are unava
   await guarded([{ issuer: id.name }]);
   await eventually('the token is refused', async () => (await status(bearer(id.token()))) === 401);
   keysFrom = '/keys';
-  // A failed issuer is retried after a minute; a changed object is fetched at once.
+  // A failed issuer is retried after a minute; a changed object is fetched immediately.
   await guarded([{ issuer: id.name, timeout: '20s' }]);
   await inForce(id.token());
 });

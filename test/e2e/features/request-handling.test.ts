@@ -1,4 +1,4 @@
-/** Actions of a route apart from its destination: every action of a VirtualService, seen by requests. */
+/** Every action of a VirtualService's route except its destination, tested with requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bestOf } from '../../harness/best-of.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh.stop());
 
-/** The cart behind one route with these actions; a route with a match has precedence over one without. */
+/** The cart service with a route for each of these actions. */
 async function given(...routes: object[]): Promise<void> {
   cart = await mesh.http('cart');
   port = await mesh.port();
@@ -34,14 +34,14 @@ ${virtualService(host, { http })}`);
 
 const ask = (to: Partial<RequestTo> = {}) => mesh.request('web', { port, host, ...to });
 
-/** Envoy's timers count from the last turn of its event loop, shortly before the request was read. */
+/** Envoy's timers start at its last event loop iteration, shortly before it read the request. */
 const clockSkewMs = 10;
 
-describe('a fault', () => {
+describe('fault injection of a route', () => {
   const forTests = [{ headers: { 'x-test': { exact: 'yes' } } }];
   const headers = { 'x-test': 'yes' };
 
-  test('aborts the requests that it applies to', async () => {
+  test('aborts requests within its match', async () => {
     await given({ match: forTests, fault: { abort: { httpStatus: 418, percentage: { value: 100 } } } }, {});
     expect((await ask({ headers })).status).toBe(418);
     expect(cart.seen).toHaveLength(0);
@@ -54,7 +54,7 @@ describe('a fault', () => {
     expect([answer.status, answer.headers['grpc-status']]).toEqual([200, '7']);
   });
 
-  test('delays requests, and they still arrive', async () => {
+  test('delays requests, which still arrive', async () => {
     await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
     const delayed = await ask({ headers });
     expect(delayed.status).toBe(200);
@@ -67,20 +67,20 @@ describe('a fault', () => {
     expect(await bestOf(5, 250, otherMs)).toBeLessThan(250);
   });
 
-  test('applies to a share of the requests, or to none', async () => {
+  test('applies to the specified share of requests', async () => {
     await given(
       { match: [{ uri: { prefix: '/half' } }], fault: { abort: { httpStatus: 418, percentage: { value: 50 } } } },
       { fault: { abort: { httpStatus: 418, percentage: { value: 0 } } } },
     );
     const half = await mesh.split('web', { port, host, path: '/half' }, 60);
-    // One of 10^9 runs has fewer.
+    // Fails for one of 10^9 correct runs.
     expect(half['418']).toBeGreaterThan(8);
     expect(half.cart).toBeGreaterThan(8);
     expect(await mesh.split('web', { port, host }, 10)).toEqual({ cart: 10 });
   });
 });
 
-describe('a mirror', () => {
+describe('a mirror of a route', () => {
   test('receives a copy of each request, and its response is ignored', async () => {
     const shadow = await mesh.http('shadow', { respond: (_, response) => void response.writeHead(500).end() });
     const shadowPort = await mesh.port();
@@ -104,14 +104,14 @@ ${virtualService(host, { http: [{ route: [{ destination: { host } }], mirrors }]
   });
 });
 
-describe('timeouts and retries', () => {
+describe('timeouts and retries of a route', () => {
   test('a request fails after the timeout', async () => {
     await given({ timeout: '0.2s' });
     cart.respond = () => {};
     const answer = await ask();
     expect(answer.status).toBe(504);
     expect(answer.durationMs).toBeGreaterThanOrEqual(200 - clockSkewMs);
-    // Without one, it waits for as long as this client does.
+    // Without a timeout, Envoy waits longer than this client does.
     expect(answer.durationMs).toBeLessThan(10_000);
   });
 
@@ -126,7 +126,7 @@ describe('timeouts and retries', () => {
     expect(cart.seen.map(({ headers }) => headers['x-envoy-attempt-count'])).toEqual(['1', '2', '3']);
   });
 
-  test('a request is not retried for other reasons than the route specifies, and not at all with no attempts', async () => {
+  test('a request is retried only for the specified reasons, and never with zero attempts', async () => {
     await given(
       { match: [{ uri: { prefix: '/never' } }], retries: { attempts: 0 } },
       { retries: { attempts: 3, retryOn: '501,reset' } },
@@ -141,7 +141,7 @@ describe('timeouts and retries', () => {
   });
 
   test('an attempt is canceled after its own timeout, and retried', async () => {
-    // This process responds to the second one, and may be busy.
+    // The test process responds to the second attempt, and may be busy.
     await given({ timeout: '20s', retries: { attempts: 2, perTryTimeout: '2s', retryOn: 'gateway-error' } });
     cart.respond = (seen, response) => {
       if (cart.seen.length > 1) response.end(JSON.stringify(seen));
@@ -151,18 +151,18 @@ describe('timeouts and retries', () => {
     expect(answer.durationMs).toBeGreaterThanOrEqual(2_000 - clockSkewMs);
   });
 
-  test('an unreachable backend is not tried twice: another one is', async () => {
+  test('a retry uses another backend than the unreachable one', async () => {
     const [here, gone] = [await mesh.http('here'), await mesh.http('gone')];
     port = await mesh.port();
     const backends = [here, { address: gone.address, port: gone.port, name: 'gone' }];
     await gone.close();
-    // Without a retry policy failed connections are retried.
+    // Without a retry policy, Envoy retries failed connections.
     await mesh.apply(serviceEntry(host, { port, backends }));
     expect(await mesh.split('web', { port, host }, 20)).toEqual({ here: 20 });
   });
 });
 
-describe('a redirect', () => {
+describe('a redirect of a route', () => {
   test.each([
     [{ uri: '/new' }, 301, 'http://cart.shop.test/new?b=c'],
     [{ authority: 'new.test' }, 301, 'http://new.test/old/a?b=c'],
@@ -182,20 +182,20 @@ describe('a redirect', () => {
   });
 });
 
-describe('a rewrite', () => {
+describe('a rewrite of a route', () => {
   test.each([
     [{ prefix: '/old' }, { uri: '/new' }, '/old/a?b=c', '/new/a?b=c', host],
     [{ exact: '/old' }, { uri: '/new' }, '/old?b=c', '/new?b=c', host],
     [{ prefix: '/old' }, { uri: '/new', authority: 'new.test' }, '/old/a', '/new/a', 'new.test'],
     [{ prefix: '/' }, { uriRegexRewrite: { match: '^/(\\w+)/(\\w+)', rewrite: '/\\2/\\1' } }, '/a/b/c', '/b/a/c', host],
-  ])('%j %j turns %s to %s', async (uri, rewrite, path, seen, authority) => {
+  ])('%j %j changes %s to %s', async (uri, rewrite, path, seen, authority) => {
     await given({ match: [{ uri }], rewrite });
     expect((await ask({ path })).seen).toMatchObject({ url: seen, headers: { host: authority } });
   });
 });
 
-describe('headers', () => {
-  test('are set, added and removed, by the route and by its destination, in requests and responses', async () => {
+describe('header rules of a route', () => {
+  test('set, add and remove headers of requests and responses, for the route and for its destination', async () => {
     await given({
       headers: {
         request: { set: { 'x-set': 'route' }, add: { 'x-add': 'route' }, remove: ['x-gone'] },
@@ -209,12 +209,12 @@ describe('headers', () => {
     expect([answer.headers['x-back'], answer.headers['x-backend']]).toEqual(['route', undefined]);
   });
 
-  test('Host is rewritten', async () => {
+  test('rewrite Host', async () => {
     await given({ headers: { request: { set: { Host: 'inner.test' } } } });
     expect((await ask()).seen.headers.host).toBe('inner.test');
   });
 
-  test('are set for each of several destinations separately', async () => {
+  test('apply separately to each of several destinations', async () => {
     const [a, b] = [await mesh.http('a'), await mesh.http('b')];
     const other = await mesh.port();
     port = await mesh.port();
@@ -246,7 +246,7 @@ ${virtualService(host, { http: [{ route }] })}`);
   });
 });
 
-test('a direct response is sent without a backend', async () => {
+test('a direct response of a route is sent without a backend', async () => {
   const bytes = Buffer.from('\u{1f600}').toString('base64');
   await given(
     { match: [{ uri: { prefix: '/bytes' } }], directResponse: { status: 200, body: { bytes } } },
@@ -256,7 +256,7 @@ test('a direct response is sent without a backend', async () => {
   expect(await ask({ path: '/bytes' })).toMatchObject({ status: 200, body: '\u{1f600}' });
 });
 
-describe('CORS', () => {
+describe('the CORS policy of a route', () => {
   const corsPolicy = {
     allowOrigins: [{ exact: 'https://shop.test' }, { regex: 'https://[a-z]+\\.shop\\.test' }],
     allowMethods: ['GET', 'PUT'],
@@ -296,7 +296,7 @@ describe('CORS', () => {
     ['FORWARD', 1],
     ['IGNORE', 0],
   ])(
-    'with unmatchedPreflights %s, %i preflights of other origins reach the application',
+    'with unmatchedPreflights %s forwards %i preflights of other origins to the application',
     async (unmatchedPreflights, reach) => {
       await given({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
       const { headers } = await ask(preflight('https://evil.test'));

@@ -1,4 +1,4 @@
-/** Which route a request takes: every condition of a VirtualService's match, seen by requests. */
+/** Every condition of a VirtualService's match, tested with requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, serviceEntry, virtualService } from './harness/objects.ts';
@@ -17,7 +17,7 @@ interface Condition {
 
 const headers = (values: Record<string, string>): Partial<RequestTo> => ({ headers: values });
 
-/** Each under its own path, `/NAME`, so that no route hides another one. */
+/** Each condition has its own path, `/NAME`, so that no route hides another one. */
 const conditions: Readonly<Record<string, Condition>> = {
   'exact-path': {
     match: { uri: { exact: '/exact-path/a' } },
@@ -150,8 +150,8 @@ afterAll(() => mesh.stop());
 const taken = async (proxy: string, to: Partial<RequestTo>): Promise<string> =>
   (await mesh.request(proxy, { port: proxy === 'edge' ? atGateway : port, host, ...to })).body;
 
-describe.each(['web', 'edge'])('at %s', (proxy) => {
-  test.each(Object.keys(conditions))('a match of %s accepts what it describes, and nothing else', async (name) => {
+describe.each(['web', 'edge'])('a match at the proxy %s', (proxy) => {
+  test.each(Object.keys(conditions))('with the condition "%s" accepts only matching requests', async (name) => {
     const { hits, misses } = conditions[name]!;
     for (const hit of hits) expect([hit, await taken(proxy, { path: `/${name}`, ...hit })]).toEqual([hit, name]);
     for (const miss of misses) {
@@ -160,7 +160,7 @@ describe.each(['web', 'edge'])('at %s', (proxy) => {
   });
 });
 
-test('a match may apply to clients with certain labels, or of a namespace', async () => {
+test('a match can select clients by labels or namespace', async () => {
   const answers = await Promise.all(
     ['own-labels', 'other-labels', 'own-namespace', 'other-namespace'].map((name) =>
       taken('web', { path: `/${name}` }),
@@ -169,7 +169,7 @@ test('a match may apply to clients with certain labels, or of a namespace', asyn
   expect(answers).toEqual(['own-labels', 'nothing', 'own-namespace', 'nothing']);
 });
 
-test('a match may apply to a port, to the mesh, or to a gateway', async () => {
+test('a match can select a port, the mesh, or a gateway', async () => {
   const paths = ['/this-port', '/other-port', '/in-mesh', '/at-gateway'];
   const answers = (proxy: string) => Promise.all(paths.map((path) => taken(proxy, { path })));
   expect(await answers('web')).toEqual(['this-port', 'nothing', 'in-mesh', 'nothing']);

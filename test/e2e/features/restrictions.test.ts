@@ -1,5 +1,5 @@
 /**
- * What unusual restrictions do at a real Envoy, row by row (test/restrictions/table.ts), and client certificates without a trusted
+ * Effect of unusual restrictions in a real Envoy, row by row (test/restrictions/table.ts), and client certificates without a trusted
  * authority.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ beforeAll(async () => {
       edge: { type: 'router', labels: { istio: 'edge' }, delta: true },
       inner: { type: 'router', labels: { istio: 'inner' }, identity: web },
       cart: { labels: { app: 'cart' }, identity: cart },
-      // TLS of its own Sidecar object: it has no certificates of the mesh.
+      // Uses TLS of its Sidecar object, and has no certificates of the mesh.
       plain: { labels: { app: 'plain' } },
     },
     env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
@@ -37,10 +37,10 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** Sidecars of one machine would bind the same ports for what they send. */
+/** Sidecars on one machine would otherwise bind the same outbound ports. */
 const quiet = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
 
-/** A gateway, and a sidecar that accepts requests for the same application. */
+/** A gateway and a sidecar in front of the same application. */
 function surroundings(): string {
   const ingress = {
     port: { number: ports.sidecar, name: 'http', protocol: 'HTTP' },
@@ -78,14 +78,14 @@ async function isLetIn(kind: Row['kind'], { token, headers, ...asked }: Asked): 
 
 const taken = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ ...row, outcome: row.outcome }]));
 
-test.each(taken)('$kind $field: $written', async ({ kind, spec, outcome }) => {
+test.each(taken)('Envoy applies $kind $field: $written', async ({ kind, spec, outcome }) => {
   const written = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
   await mesh.apply(all(surroundings(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(written))));
   for (const asked of outcome.lets) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, true]);
   for (const asked of outcome.keepsOut) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, false]);
 });
 
-describe('rejected when it is first read', () => {
+describe('a restriction that is rejected when it is first read', () => {
   const refusedRows = table.flatMap((row) => ('refused' in row.outcome ? [row] : []));
   const selector = { matchLabels: { istio: 'edge' } };
   const odd = (kind: Row['kind'], name: string, spec: object): string =>
@@ -93,19 +93,19 @@ describe('rejected when it is first read', () => {
   const refusedFor = async (text: string): Promise<void> => mesh.apply(all(surroundings(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
 
-  test('an AuthorizationPolicy admits no request until it is repaired or removed', async () => {
+  test('as an AuthorizationPolicy admits no request until it is repaired or removed', async () => {
     const policy = (of: object): string => odd('AuthorizationPolicy', 'first', { selector, rules: [of] });
     const wrong = policy({ from: [{ source: { ipBlocks: ['localhost'] } }] });
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
-    // A kind that the policy does not apply to.
+    // A policy of another kind does not matter.
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
     expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is denied');
     expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
     await mesh.apply(all(surroundings(), policy({})));
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     expect(await closures()).not.toContain('is denied');
-    // Now there is an earlier version.
+    // Now there is a previous version.
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     await mesh.apply(surroundings());
@@ -115,7 +115,7 @@ describe('rejected when it is first read', () => {
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
   });
 
-  test('a RequestAuthentication admits no token in any location', async () => {
+  test('as a RequestAuthentication admits no token in any location', async () => {
     const jwt = (more: object): string =>
       odd('RequestAuthentication', 'first', { selector, jwtRules: [{ issuer, ...more }] });
     await refusedFor(jwt({ jwks: 'no keys' }));
@@ -130,7 +130,7 @@ describe('rejected when it is first read', () => {
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(true);
   });
 
-  test('a PeerAuthentication admits no plaintext', async () => {
+  test('as a PeerAuthentication admits no plaintext', async () => {
     const peers = (mode: string): string =>
       odd('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
     await refusedFor(peers('permissive'));
@@ -139,11 +139,14 @@ describe('rejected when it is first read', () => {
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
   });
 
-  // One for each reason of rejection; the result in Envoy is the same for all.
-  test.each(refusedRows.filter((_, index) => index % 20 === 0))('$kind $field: $written', async ({ kind, spec }) => {
-    await refusedFor(odd(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
-    expect(await isLetIn(kind, kind === 'RequestAuthentication' ? known : {})).toBe(false);
-  });
+  // One row for each reason of rejection; the result in Envoy is the same for all.
+  test.each(refusedRows.filter((_, index) => index % 20 === 0))(
+    'closes the proxy: $kind $field: $written',
+    async ({ kind, spec }) => {
+      await refusedFor(odd(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
+      expect(await isLetIn(kind, kind === 'RequestAuthentication' ? known : {})).toBe(false);
+    },
+  );
 });
 
 const known: Asked = { token: {} };
@@ -152,7 +155,7 @@ describe('a client with a self-signed certificate', () => {
   const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });
   const client = (): object => mesh.authority.issue(['client.test']);
 
-  /** Which clients are admitted: with a certificate of the authority, with one of an unknown authority, with none. */
+  /** Whether the server admits clients with a certificate of the authority, with one of an unknown authority, and without a certificate. */
   async function letIn(
     proxy: string,
     { host = 'web.test', patienceMs }: { host?: string; patienceMs?: number } = {},
@@ -199,27 +202,30 @@ describe('a client with a self-signed certificate', () => {
       all(gateway('front', { istio: proxy }, [server(tls)]), routed('web.test', backend, ['front']), quiet, ...more),
     );
 
-  test.each(['edge', 'inner'])('is rejected by MUTUAL, whichever way its authority is named (%s)', async (proxy) => {
-    const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
-    const own = mesh.authority.issue(['web.test']);
-    await at(proxy, { mode: 'MUTUAL', tlsCertificates: [{ ...pair(), caCertificates }] });
-    expect(await letIn(proxy)).toEqual([true, false, false]);
-    await at(proxy, { mode: 'MUTUAL', tlsCertificates: [pair()], caCertificates });
-    expect(await letIn(proxy)).toEqual([true, false, false]);
-    await at(proxy, { mode: 'MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
-    expect(await letIn(proxy)).toEqual([true, false, false]);
-    await at(proxy, { mode: 'OPTIONAL_MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
-    expect(await letIn(proxy)).toEqual([true, false, true]);
-    await at(
-      proxy,
-      { mode: 'MUTUAL', credentialName: 'web', subjectAltNames: ['other.test'] },
-      secret('web', own, roots()),
-    );
-    expect(await letIn(proxy)).toEqual([false, false, false]);
-  });
+  test.each(['edge', 'inner'])(
+    'is rejected by MUTUAL for each form of the CA certificate (proxy %s)',
+    async (proxy) => {
+      const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
+      const own = mesh.authority.issue(['web.test']);
+      await at(proxy, { mode: 'MUTUAL', tlsCertificates: [{ ...pair(), caCertificates }] });
+      expect(await letIn(proxy)).toEqual([true, false, false]);
+      await at(proxy, { mode: 'MUTUAL', tlsCertificates: [pair()], caCertificates });
+      expect(await letIn(proxy)).toEqual([true, false, false]);
+      await at(proxy, { mode: 'MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
+      expect(await letIn(proxy)).toEqual([true, false, false]);
+      await at(proxy, { mode: 'OPTIONAL_MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
+      expect(await letIn(proxy)).toEqual([true, false, true]);
+      await at(
+        proxy,
+        { mode: 'MUTUAL', credentialName: 'web', subjectAltNames: ['other.test'] },
+        secret('web', own, roots()),
+      );
+      expect(await letIn(proxy)).toEqual([false, false, false]);
+    },
+  );
 
   test.each(['MUTUAL', 'OPTIONAL_MUTUAL'])(
-    'is rejected by %s without an authority, whose object is invalid',
+    'is rejected by %s without a CA certificate, which makes the object invalid',
     async (mode) => {
       const refused = all(
         gateway('front', { istio: 'edge' }, [server({ mode, tlsCertificates: [pair()] })]),
@@ -233,7 +239,7 @@ describe('a client with a self-signed certificate', () => {
     },
   );
 
-  test('is rejected where the Secret has no authority, or has lost it', async () => {
+  test('is rejected if the Secret has no CA certificate, or has lost it', async () => {
     const own = mesh.authority.issue(['web.test']);
     const objects = (more: object): Parameters<typeof at> => [
       'edge',
@@ -248,12 +254,12 @@ describe('a client with a self-signed certificate', () => {
     await at(...objects(roots()));
     expect(await letIn('edge')).toEqual([true, false, false]);
     await at(...objects({}));
-    // Envoy keeps the previous authority.
+    // Envoy keeps the previous CA certificate.
     expect(await letIn('edge')).toEqual([true, false, false]);
     expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has no entry ca.crt');
   });
 
-  test('is not passed to a less strict server of the port', async () => {
+  test('is not served by a less strict server of the port', async () => {
     await mesh.apply(
       all(
         gateway('front', { istio: 'edge' }, [

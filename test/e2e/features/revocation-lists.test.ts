@@ -1,4 +1,4 @@
-/** Revocation lists of a MUTUAL server, with a real Envoy: a list that cannot be used refuses no client that the last usable one accepts. */
+/** CRLs of a MUTUAL server in a real Envoy: an unusable list refuses no client that the last usable one accepts. */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readCertificate } from '../../../src/identity/certificate.ts';
@@ -109,7 +109,7 @@ describe('revocation lists of a MUTUAL server', () => {
   });
 
   test.runIf(sized({ short: false, full: true }))(
-    'that are not valid yet are used from their date, without a change of the Secret',
+    'that are not valid yet apply from their date on, without a change of the Secret',
     async () => {
       [port, backend] = [await mesh.port(), await mesh.http('web')];
       name = 'later';
@@ -127,7 +127,7 @@ describe('revocation lists of a MUTUAL server', () => {
   test.each([
     ['text', 'garbage'],
     ['the root’s list without the intermediate’s', listOf(root)],
-  ])('that were never usable admit no client, and remove no access: %s', async (kind, bad) => {
+  ])('that were never usable admit no client, and remove no earlier access: %s', async (kind, bad) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = `never-${kind.length}`;
     await apply(bad);
@@ -140,7 +140,7 @@ describe('revocation lists of a MUTUAL server', () => {
     expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
   });
 
-  test('with an intermediate authority alone are usable for no client, as in Envoy', async () => {
+  test('of only an intermediate authority admit no client, as in Envoy', async () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = 'intermediate';
     await apply(listOf(intermediate), intermediate.certificate.pem);
@@ -157,8 +157,8 @@ async function clientMesh(): Promise<FeatureMesh & AsyncDisposable> {
   return Object.assign(started, { [Symbol.asyncDispose]: () => started.stop() });
 }
 
-test('caCrl beside credentialName of a DestinationRule refuses a revoked server; a list in the Secret has precedence', async () => {
-  // A sidecar binds the ports of services, which the gateway's cases need.
+test('caCrl with credentialName of a DestinationRule refuses a revoked server, and a list in the Secret has precedence', async () => {
+  // A sidecar would bind the ports of services, which the gateway's tests need.
   await using mesh = await clientMesh();
   const host = 'cart.test';
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

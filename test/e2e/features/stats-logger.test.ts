@@ -1,4 +1,4 @@
-/** Standard metrics of an Envoy without chartpilot's agent: Envoy counts them itself (docs/metrics.md). */
+/** Standard metrics of an Envoy without chartpilot's agent, which Envoy counts itself (docs/metrics.md). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
 import { isFull } from '../../harness/size-of-run.ts';
@@ -34,7 +34,7 @@ async function samples(metric: string): Promise<Sample[]> {
 const telemetry = (overrides: object[]): string =>
   object('telemetry.istio.io/v1', 'Telemetry', 'shop', 'metrics', { metrics: [{ overrides }] });
 
-test('requests are counted with the labels of Istio, histograms as well', async () => {
+test('Envoy counts requests with the labels of Istio, also in histograms', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('cart.shop.test', { port, backends: [cart] }));
@@ -66,7 +66,7 @@ test('requests are counted with the labels of Istio, histograms as well', async 
   });
 });
 
-test('bytes of a TCP connection are counted when it ends', async () => {
+test('Envoy counts the bytes of a TCP connection when it closes', async () => {
   const echo = await mesh.tcp('echo');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('echo.shop.test', { port, protocol: 'TCP', backends: [echo] }));
@@ -79,7 +79,7 @@ test('bytes of a TCP connection are counted when it ends', async () => {
   expect((await samples('envoy_istio_tcp_received_bytes_total'))[0]?.value).toBe('hello\n'.length);
 });
 
-test('Telemetry objects change labels and turn metrics off', async () => {
+test('Telemetry objects change labels and disable metrics', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   const service = serviceEntry('cart.shop.test', { port, backends: [cart] });
@@ -94,7 +94,7 @@ test('Telemetry objects change labels and turn metrics off', async () => {
   await mesh.apply(`${service}---\n${telemetry([{ disabled: true }])}`);
   const before = await samples('envoy_istio_requests_total');
   await mesh.request('web', { port, host: 'cart.shop.test', path: '/' });
-  // Only listeners that serve: those that drain still have the logger.
+  // Without draining listeners, which still have the logger.
   const { configs } = JSON.parse(await mesh.envoy('web').admin('/config_dump?resource=dynamic_listeners')) as {
     configs: { active_state?: object }[];
   };
@@ -104,7 +104,7 @@ test('Telemetry objects change labels and turn metrics off', async () => {
   expect(await samples('envoy_istio_requests_total')).toEqual(before);
 });
 
-test.runIf(isFull)('label sets are bounded', async () => {
+test.runIf(isFull)('Envoy bounds the number of label sets', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   const byPath = [{ match: { metric: 'REQUEST_COUNT' }, tagOverrides: { path: { value: 'request.path' } } }];

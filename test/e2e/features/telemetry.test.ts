@@ -1,4 +1,4 @@
-/** Logs and traces, seen in the log files and by collectors. */
+/** Access logs and traces, read from log files and collectors. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -68,7 +68,7 @@ function lines(file: string): string[] {
   }
 }
 
-/** Requested one after the other: the log keeps their order. */
+/** Sends one request at a time, because the log keeps their order. */
 async function logged(file: string, path: string): Promise<string> {
   return eventually(`${path} is in ${file}`, () => lines(file).find((line) => line.includes(path)));
 }
@@ -89,7 +89,7 @@ ${more}`;
   return { cart, front, yaml };
 }
 
-test('requests are written to the log of the mesh, in its format', async () => {
+test('requests are written to the access log of the mesh, in its format', async () => {
   const { cart, yaml } = await shop();
   await mesh.apply(yaml);
   const path = newPath();
@@ -97,7 +97,7 @@ test('requests are written to the log of the mesh, in its format', async () => {
   expect(await logged(meshLog, path)).toBe(`GET ${path} 200`);
 });
 
-test('a Telemetry turns the log off for the workloads that it selects, and back on when it is removed', async () => {
+test('a Telemetry disables the access log of its workloads until it is removed', async () => {
   const { cart, front, yaml } = await shop();
   const quiet = telemetry({ selector: { matchLabels: { app: 'web' } }, accessLogging: [{ disabled: true }] });
   await mesh.apply(`${yaml}\n---\n${quiet}`);
@@ -108,11 +108,11 @@ test('a Telemetry turns the log off for the workloads that it selects, and back 
   await mesh.apply(yaml);
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path: later });
   expect(await logged(meshLog, later)).toBe(`GET ${later} 200`);
-  // The same Envoy wrote the later one: the first one is never written.
+  // The same Envoy wrote a later line, so the earlier one is never written.
   expect(lines(meshLog).filter((line) => line.includes(`${silent} `))).toEqual([]);
 });
 
-test('only requests that match the filter are logged, to the named provider, in its format', async () => {
+test('only requests that match the filter of a Telemetry are logged, by the named provider, in its format', async () => {
   const { cart, yaml } = await shop();
   const rule = {
     providers: [{ name: 'second' }],
@@ -183,7 +183,7 @@ test('spans are reported to the named tracer, with the tags of the mesh and of t
   });
 });
 
-/** Names of the tracers in the listeners that Envoy uses now, without those that it drains. */
+/** Names of the tracers in Envoy's active listeners, without draining ones. */
 async function tracersInForce(proxy: string): Promise<string[]> {
   const dump = JSON.parse(await mesh.envoy(proxy).admin('/config_dump?resource=dynamic_listeners')) as {
     configs: { active_state?: object }[];
@@ -194,11 +194,11 @@ async function tracersInForce(proxy: string): Promise<string[]> {
 
 interface GrpcCall {
   readonly method: string;
-  /** All that was received so far. */
+  /** Received data so far. */
   text: string;
 }
 
-/** Receives what is streamed to it, and never responds. */
+/** Receives streams and never responds. */
 async function grpcCollector() {
   const calls: GrpcCall[] = [];
   const sessions = new Set<ServerHttp2Session>();
@@ -224,7 +224,7 @@ interface Span {
   readonly tags?: Readonly<Record<string, string>>;
 }
 
-test('Envoy accepts every tracer, and gets none for an unreachable collector', async () => {
+test('Envoy accepts every tracer, and receives none for an unreachable collector', async () => {
   const service = await mesh.http('collector', { http2: true });
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, protocol: 'GRPC', backends: [service] })}`,
@@ -243,7 +243,7 @@ test('Envoy accepts every tracer, and gets none for an unreachable collector', a
   }
 });
 
-test('spans are sent to an OpenTelemetry collector by HTTP', async () => {
+test('spans are sent to an OpenTelemetry collector over HTTP', async () => {
   const otel = await mesh.http('otel');
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, backends: [otel] })}`,
@@ -254,6 +254,6 @@ test('spans are sent to an OpenTelemetry collector by HTTP', async () => {
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path: newPath() });
   const report = await eventually('a report has come', () => otel.seen.find(({ url }) => url === '/v1/traces'));
   expect(report.headers['content-type']).toBe('application/x-protobuf');
-  // The name that the workload has in traces.
+  // The workload's service name in traces.
   expect(report.body).toContain('web.shop');
 });

@@ -1,4 +1,4 @@
-/** Routes of a gateway by the claims of a verified token. */
+/** Routes of a gateway by the claims of a verified JWT. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, object, virtualService } from './harness/objects.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh.stop());
 
-test('a claim may be a text or a list that contains it, nested, present, or absent', async () => {
+test('a route matches a claim that is text, a list that contains it, nested, present, or absent', async () => {
   const port = await mesh.port();
   const id = new TokenIssuer('https://id.test');
   const answer = (string: string): object => ({ directResponse: { status: 200, body: { string } } });

@@ -1,4 +1,4 @@
-/** Connections that were redirected to the proxy, to ports that no service has: how the outbound traffic policy handles them. */
+/** How the outbound traffic policy handles redirected connections to ports that no service has. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePorts } from '../../harness/free-ports.ts';
 import type { HttpBackend, TcpBackend } from './harness/backends.ts';
@@ -14,14 +14,14 @@ beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { web: { labels: { app: 'web' }, metadata: { INTERCEPTION_MODE: 'REDIRECT' } } },
     meshConfig: { proxyListenPort, proxyInboundListenPort: ports[1], protocolDetectionTimeout: '500ms' },
-    // Nothing is redirected here: a client sends its destination, which only this case's listener reads.
+    // Nothing is redirected: a client sends its destination, which only the listener of this test reads.
     explains: false,
   });
 });
 
 afterAll(() => mesh?.stop());
 
-/** The listener of redirected connections reads their destination from a header (PROXY protocol) instead of the kernel. */
+/** The listener of redirected connections reads their destination from a PROXY protocol header instead of the kernel. */
 const told = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'told', {
   configPatches: [
     {
@@ -56,14 +56,14 @@ describe('with ALLOW_ANY_DYNAMIC_DNS', () => {
     await mesh.apply([told, policy('ALLOW_ANY_DYNAMIC_DNS'), entry].join('\n---\n'));
   });
 
-  /** What a client receives that connects to an address and port, and sends a text. */
+  /** Connects to an address and port, sends a text, and returns the response. */
   const hear = async (port: number, send: string, address = '127.0.0.1') => {
     const header = `PROXY TCP4 127.0.0.1 ${address} 1234 ${port}\r\n`;
     return (await mesh.connect('web', { port: proxyListenPort, send: `${header}${send}`, until: /\r\n\r\n|\n$/ })).text;
   };
   const get = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-  test('a plain request is routed to the address that DNS has for its host, whatever its original destination', async () => {
+  test('an HTTP request goes to the address that DNS returns for its host, whatever its original destination', async () => {
     expect(await hear(9, get(`localhost:${http.port}`), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: http/s);
     expect(await mesh.envoy('web').stat('cluster.AllowAnyDynamicDNSCluster.upstream_rq_total')).toBe(1);
   });
@@ -81,7 +81,7 @@ describe('with ALLOW_ANY_DYNAMIC_DNS', () => {
   });
 });
 
-test('with ALLOW_ANY a plain request keeps its original destination', async () => {
+test('with ALLOW_ANY an HTTP request keeps its original destination', async () => {
   const http = await mesh.http('there');
   await mesh.apply([told, policy('ALLOW_ANY')].join('\n---\n'));
   const send = `PROXY TCP4 127.0.0.1 ${http.address} 1234 ${http.port}\r\nGET / HTTP/1.1\r\nHost: nowhere.invalid\r\nConnection: close\r\n\r\n`;

@@ -1,4 +1,4 @@
-/** VirtualServices, seen by requests. */
+/** VirtualServices, tested with requests. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, serviceEntry, virtualService } from './harness/objects.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-test('a sidecar sends requests to the first route that matches', async () => {
+test('a sidecar routes a request by the first matching route of a VirtualService', async () => {
   const [v1, v2] = [await mesh.http('v1'), await mesh.http('v2')];
   const { cart, canary } = await mesh.ports('cart', 'canary');
   await mesh.apply(`
@@ -36,7 +36,7 @@ ${virtualService('cart.shop.test', {
   expect((await mesh.request('web', { ...to, headers: { 'x-canary': 'yes' } })).seen.backend).toBe('v2');
 });
 
-test('a gateway redirects, and responds 404 where no route matches', async () => {
+test('a gateway redirects by a VirtualService, and responds 404 without a matching route', async () => {
   const port = await mesh.port();
   await mesh.apply(`
 ${gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: ['shop.test'] }])}

@@ -1,4 +1,4 @@
-/** WasmPlugins, seen by requests. */
+/** WasmPlugins, tested with requests. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ async function shop() {
   return { port, status, entry: serviceEntry('cart.shop.test', { port, backends: [backend] }) };
 }
 
-test('code of a file responds to requests, is replaced without a new listener, and is removed', async () => {
+test('a Wasm module from a file responds to requests, is replaced without a new listener, and is removed', async () => {
   const { port, status, entry } = await shop();
   for (const code of [418, 429]) writeFileSync(join(folder, `${code}.wasm`), answering(code));
   const withCode = (code: number): string => `${entry}\n---\n${plugin({ url: `file://${folder}/${code}.wasm` })}`;
@@ -51,11 +51,11 @@ test('code of a file responds to requests, is replaced without a new listener, a
   expect(await status()).toBe(200);
 });
 
-test('code is fetched from a service of the mesh, and must match the given hash', async () => {
+test('a Wasm module is fetched from a service of the mesh, and must match the given hash', async () => {
   const { status, entry } = await shop();
   const code = answering(418);
   const sha256 = createHash('sha256').update(code).digest('hex');
-  // Not available for the first two.
+  // The first two requests fail.
   let fetches = 0;
   const store = await mesh.http('store', {
     respond: (_, response) => {
@@ -70,7 +70,7 @@ test('code is fetched from a service of the mesh, and must match the given hash'
   await eventually('the code answers', async () => (await status()) === 418);
 });
 
-test('unavailable code blocks all requests, or lets all pass, as the plugin specifies', async () => {
+test('an unavailable Wasm module blocks or passes all requests, as the plugin specifies', async () => {
   const { status, entry } = await shop();
   const spec = { url: 'oci://example.com/image:1' };
   await mesh.apply(`${entry}\n---\n${plugin(spec)}`);
@@ -79,7 +79,7 @@ test('unavailable code blocks all requests, or lets all pass, as the plugin spec
   await eventually('requests pass', async () => (await status()) === 200);
 });
 
-/** A store of modules by path. It responds when it is released; at once for `/fast.wasm`. */
+/** A store of modules by path. It responds when it is released, or at once for `/fast.wasm`. */
 async function slowStore(modules: Readonly<Record<string, Buffer>>) {
   const released = Promise.withResolvers<void>();
   let waiting = 0;
@@ -100,19 +100,19 @@ async function slowStore(modules: Readonly<Record<string, Buffer>>) {
 }
 
 test.each([
-  ['code of a file', 'FAIL_CLOSE', () => ({ url: `file://${folder}/418.wasm` }), 418],
-  ['code that cannot be fetched', 'FAIL_CLOSE', () => ({ url: 'oci://example.com/image:1' }), 403],
-  ['other code that was fetched', 'FAIL_CLOSE', (fetched: object) => fetched, 416],
-  ['other code that was fetched', 'FAIL_OPEN', (fetched: object) => fetched, 416],
-])('%s stays (%s) until the code that replaces it is fetched', async (_, failStrategy, before, status) => {
+  ['a module from a file', 'FAIL_CLOSE', () => ({ url: `file://${folder}/418.wasm` }), 418],
+  ['a module that cannot be fetched', 'FAIL_CLOSE', () => ({ url: 'oci://example.com/image:1' }), 403],
+  ['another fetched module', 'FAIL_CLOSE', (fetched: object) => fetched, 416],
+  ['another fetched module', 'FAIL_OPEN', (fetched: object) => fetched, 416],
+])('%s stays (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
   const { status: ask, entry } = await shop();
   writeFileSync(join(folder, '418.wasm'), answering(418));
-  // Other tests have fetched code of other statuses, which Envoy keeps.
+  // Other tests fetched modules with other statuses, which Envoy caches.
   const replacement = 450 + failStrategy.length + (status % 10);
   const store = await slowStore({ '/a.wasm': answering(replacement), '/fast.wasm': answering(416) });
   const withPlugin = (spec: object) =>
     [entry, store.entry, plugin({ ...spec, failStrategy, phase: 'AUTHN' })].join('\n---\n');
-  await mesh.apply(withPlugin(before(store.spec('/fast.wasm'))));
+  await mesh.apply(withPlugin(firstSpec(store.spec('/fast.wasm'))));
   await eventually('the plugin answers', async () => (await ask()) === status);
   const applied = mesh.apply(withPlugin(store.spec('/a.wasm')));
   await eventually('the code is fetched', () => store.fetches() > 0);
@@ -122,7 +122,7 @@ test.each([
   await eventually('the other code answers', async () => (await ask()) === replacement);
 });
 
-test('code is fetched as soon as its service exists', async () => {
+test('a Wasm module is fetched as soon as its service exists', async () => {
   const { status, entry } = await shop();
   const store = await slowStore({ '/a.wasm': answering(470) });
   store.release();
@@ -133,7 +133,7 @@ test('code is fetched as soon as its service exists', async () => {
   await eventually('the code answers', async () => (await status()) === 470);
 });
 
-test('two plugins with fetched code run their own code each', async () => {
+test('each of two plugins with fetched modules runs its own module', async () => {
   const [here, there] = [await shop(), await shop()];
   const store = await slowStore({ '/a.wasm': answering(481), '/b.wasm': answering(482) });
   store.release();

@@ -1,4 +1,4 @@
-/** What a node reports about the endpoints of a Service while a test runs, for the message of a test whose requests failed. */
+/** Records what a node reports about the endpoints of a Service during a test, for the message of a test whose requests failed. */
 import type { ApiResource } from '../../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import type { RunningNode } from '../start-node.ts';
@@ -33,7 +33,7 @@ export class EndpointChanges {
           ({ type, object }) => {
             if (type === 'BOOKMARK' || type === 'ERROR' || this.lines.length >= maxLines) return;
             const text = describe(object);
-            // Of each pod that starts, each second.
+            // Startup probes fail each second while a pod starts.
             if (!text.includes('Startup probe')) this.lines.push(`${new Date().toISOString()} ${type} ${text}`);
           },
           signal,

@@ -1,4 +1,4 @@
-/** Replaced pods, restarted programs of the node and a control plane that is away, while a client sends requests to a server. */
+/** Replaced pods, restarted programs of the node and an unavailable control plane, while a client sends requests to a server. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { resourceOf, validatingWebhookConfigurations } from '../../../src/discovery/kubernetes/api-resource.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -21,7 +21,7 @@ const rolloutsLimitMs = 3_600_000;
 export function testFaults(mesh: () => InstalledMesh): void {
   const names = async (app: string, namespace?: string): Promise<string[]> =>
     (await podsOf(mesh().node, app, namespace))
-      // Others still drain.
+      // Others are still draining.
       .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
       .map(({ metadata }) => metadata.name);
 
@@ -62,7 +62,7 @@ export function testFaults(mesh: () => InstalledMesh): void {
           return [metadata.name, containerStatuses.map(({ containerID }) => containerID)];
         });
       const before = await containers();
-      // The kubelet exits if containerd does not respond yet, and here nothing restarts it.
+      // The kubelet exits if containerd does not respond yet, and no process restarts it here.
       for (const program of ['kubelet', 'containerd'] as const) {
         await node.restart(program);
         await startPod(node, `after-${program}`);
@@ -81,10 +81,10 @@ export function testFaults(mesh: () => InstalledMesh): void {
       rolloutsLimitMs,
     );
 
-    it('no webhook responds: pods and objects are rejected or accepted by its policy, and missing pods start when it is back', async () => {
+    it('no webhook responds: its failure policy decides about pods and objects, and missing pods start afterwards', async () => {
       const { node } = mesh();
       await scale(node, controlPlane, 0);
-      // Not of the server: without a control plane, no client learns that an endpoint is gone.
+      // Not a pod of the server: without a control plane, clients would not learn that its endpoint was removed.
       const [deleted = ''] = await names('excluding');
       await node.cluster.delete(resources.Pod, deleted);
       const event = await eventually('the ReplicaSet reports the webhook', () => failedCreation(mesh()));

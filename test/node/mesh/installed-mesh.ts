@@ -16,7 +16,7 @@ export const systemNamespace = 'istio-system';
 const say = (line: string): void => console.error(line);
 const run = promisify(execFile);
 
-/** What the load generator of a pod has done. */
+/** Result of the load generator of a pod. */
 export interface Load {
   readonly sent: number;
   /** Time and error of each failed request. */
@@ -47,7 +47,7 @@ export class InstalledMesh {
     this.#helm = helmBinary;
   }
 
-  /** The namespace of the tests is injected. */
+  /** Sidecars are injected into pods of the tests' namespace. */
   static async start(release: Release = {}): Promise<InstalledMesh> {
     const helmBinary = await findOrBuild(helm, say);
     const node = await startNode();
@@ -94,7 +94,7 @@ export class InstalledMesh {
     return JSON.parse(await this.#order(client, `call?url=${encodeURIComponent(url)}`));
   }
 
-  /** The client sends requests, 8 at a time, until `results`. */
+  /** Starts a load of 8 concurrent requests, until `results`. */
   async startLoad(url: string, client = 'client'): Promise<void> {
     await this.#order(client, `load?url=${encodeURIComponent(url)}`);
   }

@@ -1,4 +1,4 @@
-/** Which connections of a pod go through its Envoy, and which of the kubelet's and of kubectl's must not be affected. */
+/** Connections of a pod that must go through its Envoy, and connections of the kubelet and kubectl that must not be affected. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
@@ -19,12 +19,12 @@ interface Echo {
   readonly to: string;
 }
 
-/** Of mutual TLS between sidecars. */
+/** Header that Envoy sets for mutual TLS between sidecars. */
 const clientCertificate = 'x-forwarded-client-cert';
 /** Envoy adds it to each request. */
 const requestId = 'x-request-id';
 
-/** Manifests of the pods of these tests: apply them together with others, because each takes seconds to become ready. */
+/** Manifests of the pods of these tests. Apply them together with others, because each takes seconds to become ready. */
 export function interceptedApplications(): string {
   return [
     application('tproxy', { annotations: { 'sidecar.istio.io/interceptionMode': 'TPROXY' } }),
@@ -44,7 +44,7 @@ function service(name: string, families: object): string {
   return JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name }, spec });
 }
 
-/** Each kind of handler is a probe of one of two containers; `/become?url=unready` lets those of readiness fail. */
+/** Each kind of handler is a probe of one of two containers; `/become?url=unready` makes readiness probes fail. */
 function probedContainers() {
   const { certificate, privateKey } = createAuthority('probed').issue(['localhost']);
   const env = [
@@ -80,21 +80,21 @@ export function testInterception(mesh: () => InstalledMesh): void {
   const echoOf = async (url: string): Promise<Echo> => JSON.parse((await get(mesh().node, url)).body);
   const podOf = async (app: string): Promise<KubernetesObject> => (await podsOf(mesh().node, app))[0]!;
 
-  describe('interception', () => {
+  describe('traffic interception of a pod', () => {
     beforeAll(async () => {
       const { node } = mesh();
       await Promise.all(['tproxy', 'probed', 'excluding'].map((app) => readyPods(node, app)));
     });
 
     it.each([
-      ['IPv6 alone', 'server-v6'],
+      ['only IPv6', 'server-v6'],
       ['both IP families', 'server-dual'],
-    ])('a Service of %s is reached through both sidecars', async (_, host) => {
+    ])('sends requests to a Service of %s through both sidecars', async (_, host) => {
       const { headers } = await eventually('the request is sent', () => echo(`http://${host}`));
       expect(headers[clientCertificate]).toContain('sa/client');
     });
 
-    it('each address of a dual-stack Service is reached through both sidecars, and each address of a pod from outside of the mesh', async () => {
+    it('covers each address of a dual-stack Service, and each address of a pod from outside of the mesh', async () => {
       const { cluster } = mesh().node;
       const reading = { method: 'GET', resource: resourceOf('Service'), namespace: cluster.namespace } as const;
       const { spec } = await cluster.admin.request({ ...reading, name: 'server-dual' }, new AbortController().signal);
@@ -111,7 +111,7 @@ export function testInterception(mesh: () => InstalledMesh): void {
       }
     });
 
-    it('with TPROXY the application sees the address of the client, and requests in both directions go through Envoy', async () => {
+    it('with TPROXY preserves the client address for the application, and covers requests in both directions', async () => {
       const client = addressOf(await podOf('client'));
       const { headers, from } = await echo('http://tproxy');
       expect(headers[clientCertificate]).toContain('sa/client');
@@ -120,7 +120,7 @@ export function testInterception(mesh: () => InstalledMesh): void {
       expect(sent.headers[clientCertificate]).toContain('sa/tproxy');
     });
 
-    it('connections to excluded ports do not go through Envoy', async () => {
+    it('omits connections to excluded ports', async () => {
       const probed = addressOf(await podOf('probed'));
       expect((await echoOf(`http://${probed}:8080/`)).headers).toHaveProperty([requestId]);
       expect((await echoOf(`http://${probed}:9090/`)).headers).not.toHaveProperty([requestId]);
@@ -128,7 +128,7 @@ export function testInterception(mesh: () => InstalledMesh): void {
       expect((await echo('http://server', 'excluding')).headers).not.toHaveProperty([clientCertificate]);
     });
 
-    it('probes of all kinds reach the application under STRICT, and their failures reach the kubelet', async () => {
+    it('passes probes of all kinds to the application under STRICT, and their failures to the kubelet', async () => {
       const { node } = mesh();
       const metadata = { name: 'probed' };
       const spec = { selector: { matchLabels: { app: 'probed' } }, mtls: { mode: 'STRICT' } };
@@ -161,7 +161,7 @@ export function testInterception(mesh: () => InstalledMesh): void {
       await node.cluster.delete(resourceOf('PeerAuthentication'), metadata.name);
     });
 
-    it('exec, logs and port-forward reach containers of an injected pod', async () => {
+    it('does not affect exec, logs and port-forward', async () => {
       const streams = await PodStreams.open(mesh().node);
       try {
         const { name } = (await podOf('server')).metadata;

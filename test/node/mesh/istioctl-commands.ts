@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 /** Pods and namespaces that the arguments of a command refer to. */
 export interface IstioctlWorld {
   readonly namespace: string;
-  /** Pods `NAME.NAMESPACE`, with sidecars of which `server` has a VirtualService. */
+  /** Pods `NAME.NAMESPACE` with sidecars; `server` has a VirtualService. */
   readonly client: string;
   readonly server: string;
   /** A proxy of the replica that istioctl queries first. */
@@ -25,7 +25,7 @@ export interface IstioctlCommand {
   /** As in the first column of docs/istioctl.md, without `istioctl`. */
   readonly row: string;
   readonly args: (world: IstioctlWorld) => readonly string[];
-  /** Checks the output; the exit code is 0 unless `code` says otherwise. */
+  /** Checks the output; the exit code is 0 unless `code` is set. */
   readonly check: (output: IstioctlOutput, world: IstioctlWorld) => void;
   readonly code?: number;
 }

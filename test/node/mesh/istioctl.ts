@@ -31,7 +31,7 @@ export function testIstioctl(mesh: () => InstalledMesh): void {
     });
   };
 
-  describe('istioctl', () => {
+  describe('istioctl with chartpilot', () => {
     beforeAll(async () => {
       binary = await findOrBuild(istioctl, (line) => console.error(line));
       const { node } = mesh();
@@ -66,7 +66,7 @@ export function testIstioctl(mesh: () => InstalledMesh): void {
     for (const { row, args, check, code = 0 } of istioctlCommands) {
       it(`\`istioctl ${row}\` does what docs/istioctl.md states`, async () => {
         let output: IstioctlOutput = { code: -1, stdout: '', stderr: '' };
-        // A change is at the proxies some moments later.
+        // A change reaches the proxies some moments later.
         await eventually(
           row,
           async () => {

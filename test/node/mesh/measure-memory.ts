@@ -1,6 +1,6 @@
 /**
- * `node test/node/measure-memory.ts [--pods N]`: memory of the sidecar of the first and of the last pod of a node. Pages that pods share (programs
- * of the image) are charged to the cgroup of the pod that read them first; the proportional set size (PSS) divides them.
+ * `node test/node/measure-memory.ts [--pods N]`: memory of the sidecar of the first and of the last pod of a node. Pages that pods share
+ * (programs of the image) are charged to the cgroup of the pod that read them first; the proportional set size (PSS) divides them.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ interface ContainerMemory {
   readonly pod: string;
   /** `memory.usage_in_bytes` of the container's cgroup. */
   readonly usageBytes: number;
-  /** Of it, without pages of files. */
+  /** Part of the usage, without pages of files. */
   readonly rssBytes: number;
   readonly pssBytes: number;
   /** PSS by name of the process. */

@@ -1,4 +1,6 @@
-/** Deployments with the sidecar of `pilot-discovery inject` on a real node: control plane, agents and Envoys as a user's cluster runs them. */
+/**
+ * Deployments with the sidecar of `pilot-discovery inject` on a real node: control plane, agents and Envoys as a user's cluster runs them.
+ */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +31,7 @@ let node: RunningNode;
 beforeAll(async () => {
   mesh = await InstalledMesh.start({ replicas: 2, values });
   node = mesh.node;
-  // One is injected by the command and then by the webhook again, the other one by the webhook alone.
+  // One Deployment is injected by the command and then again by the webhook, the other one only by the webhook.
   await applyManifests(node, await injected(application('client')));
   await applyManifests(node, `${application('server', { replicas: 2 })}\n---\n${interceptedApplications()}`);
   const began = performance.now();
@@ -50,7 +52,7 @@ async function injected(manifests: string): Promise<string> {
   return (await run(executable, [...args, 'inject', ...flags], { maxBuffer: 1 << 24 })).stdout;
 }
 
-it('sends a request by the name of a Service over mutual TLS from sidecar to sidecar', async () => {
+it('a mesh on a node sends a request by the name of a Service over mutual TLS from sidecar to sidecar', async () => {
   const { namespace } = node.cluster;
   const responses = await eventually('both pods of the server respond', async () => {
     const sent = await Promise.all(Array.from({ length: 8 }, () => mesh.call('http://server')));
@@ -65,7 +67,7 @@ it('sends a request by the name of a Service over mutual TLS from sidecar to sid
   }
 });
 
-it('refuses plaintext of clients without a sidecar once the server requires mutual TLS', async () => {
+it('a mesh on a node refuses plaintext of clients without a sidecar once the server requires mutual TLS', async () => {
   const [server] = await podsOf(node, 'server');
   const url = `http://${addressOf(server!)}:8080/`;
   expect(await get(node, url)).toMatchObject({ status: 200 });
@@ -89,11 +91,11 @@ testFaults(() => mesh);
 if (isFull) testRevisions(() => mesh, values);
 if (isFull) testIstioctl(() => mesh);
 
-it('loses no request when a pod of the server is deleted', async () => {
+it('a mesh on a node loses no request when a pod of the server is deleted', async () => {
   const { cluster } = node;
   const [deleted] = await podsOf(node, 'server');
   await mesh.startLoad('http://server/slow');
-  // Some are in flight at each moment.
+  // Some requests are in flight at each moment.
   await eventually('requests are sent', async () => (await mesh.load()).sent > 50);
   await cluster.delete(resources.Pod, deleted!.metadata.name);
   await eventually('the pod is replaced', async () => {
@@ -104,7 +106,7 @@ it('loses no request when a pod of the server is deleted', async () => {
   const { sent, failed } = await mesh.load();
   expect(failed).toEqual([]);
   expect(sent).toBeGreaterThan(50);
-  // The load generator does report failures.
+  // Checks that the load generator reports failures.
   await cluster.delete(resources.Deployment, 'server');
   await eventually('requests fail without a server', async () => (await mesh.load()).failed.length > 0);
   await mesh.results();

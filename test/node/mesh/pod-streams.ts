@@ -29,7 +29,7 @@ export class PodStreams {
     this.#server = server;
   }
 
-  /** A WebSocket of Node has no setting for the server's authority: a listener at loopback terminates TLS. */
+  /** Node's WebSocket has no setting for the server's authority, so a listener at loopback terminates TLS. */
   static async open(node: RunningNode): Promise<PodStreams> {
     const { url, ca } = node.cluster.address;
     const { hostname: host, port } = new URL(url);
@@ -74,7 +74,10 @@ export class PodStreams {
     return response.text();
   }
 
-  /** Sends a request through a forwarded port. @returns the whole response */
+  /**
+   * Sends a request through a forwarded port.
+   * @returns the complete response
+   */
   async portForward(pod: PodName, port: number, path: string): Promise<string> {
     const socket = await this.#connect(pod, `portforward?ports=${port}`, 'v4.channel.k8s.io');
     const received = ['', ''];

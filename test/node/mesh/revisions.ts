@@ -1,4 +1,4 @@
-/** Two revisions of the control plane beside each other. */
+/** Two concurrent revisions of the control plane. */
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
 import { podsOf, readyPods } from '../workloads.ts';
@@ -9,7 +9,7 @@ const revision = 'canary';
 
 /**
  * @param mesh with client and two pods of server, of the default revision
- * @param values of the chart besides the revision
+ * @param values of the chart in addition to the revision
  */
 export function testRevisions(mesh: () => InstalledMesh, values: Release['values']): void {
   const revisionsOf = async (app: string, count: number): Promise<Set<string | undefined>> => {
@@ -22,7 +22,7 @@ export function testRevisions(mesh: () => InstalledMesh, values: Release['values
     await mesh().startLoad('http://server/slow');
     await rollOut(node, { name: 'server' });
     expect(await revisionsOf('server', 2)).toEqual(new Set([to]));
-    // Clients of the other revision.
+    // Clients are of the other revision.
     const { sent, failed } = await eventually('requests are sent to the moved pods', async () => {
       const load = await mesh().load();
       return load.sent > 50 && load;
@@ -38,8 +38,8 @@ export function testRevisions(mesh: () => InstalledMesh, values: Release['values
     expect(body).toContain('sa/client');
   };
 
-  describe('two revisions', () => {
-    it('a namespace moves from one to the other and back without a failed request, also between pods of both', async () => {
+  describe('two revisions of the control plane', () => {
+    it('hand over a namespace and take it back without a failed request, also between pods of both', async () => {
       await mesh().install('istiod-canary', { values: { ...values, revision } });
       await mesh().label({ 'istio-injection': null, 'istio.io/rev': revision });
       await move(revision);

@@ -6,7 +6,7 @@ import type { RunningNode } from '../start-node.ts';
 import { podsOf } from '../workloads.ts';
 
 const never = new AbortController().signal;
-/** On two processors that do ten other things. */
+/** Limit in milliseconds for two processors that run ten other programs. */
 const rolloutLimitMs = 300_000;
 
 interface DeploymentStatus {
@@ -63,7 +63,7 @@ export async function isRolledOut(node: RunningNode, { name, namespace }: Deploy
   });
 }
 
-/** Resolves when as many pods are ready; with 0, when the last one is removed. */
+/** Resolves when this number of pods is ready; with 0, when the last pod is removed. */
 export async function scale(node: RunningNode, deployment: DeploymentName, replicas: number): Promise<void> {
   await patchDeployment(node, deployment, { spec: { replicas } });
   await isRolledOut(node, deployment);

@@ -1,6 +1,6 @@
 /**
- * Program of the applications of the tests on a node. It responds to each request with its pod's name and the request's headers, and sends the
- * requests that a test orders. Runs as text of `node -e`: it imports nothing of this repository.
+ * Program of the applications of the tests on a node. It responds to each request with its pod's name and the request's headers, and sends
+ * the requests that a test orders. Runs as text of `node -e`, so it imports nothing of this repository.
  */
 import { createServer as createHttpServer, get, type RequestListener } from 'node:http';
 import { createServer as createGrpcServer } from 'node:http2';
@@ -66,7 +66,7 @@ const onRequest: RequestListener = (request, response) => {
     case '/results':
       load.isRunning = false;
       return void respond(load);
-    // The result of all probes from now on.
+    // Sets the result of all later probes.
     case '/become':
       isReady = url === 'ready';
       return void respond({});

@@ -1,4 +1,4 @@
-/** What the documented tasks share: objects that are removed after each task, requests of the client pod, and results. */
+/** Shared by the documented tasks: objects that are removed after each task, requests of the client pod, and results. */
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import { messageOf } from '../../../src/runtime/errors.ts';
 import type { ObjectToWrite } from '../../cluster/cluster.ts';
@@ -10,7 +10,7 @@ import { resourceOfObject } from '../resources.ts';
 import { objectsIn, podsOf, readyPods } from '../workloads.ts';
 import type { SampleFiles } from './sample-files.ts';
 
-/** A change of configuration applies in this time on a busy machine; it takes below a second on an idle one. */
+/** Limit in milliseconds for a change of configuration on a busy machine; an idle one takes less than a second. */
 const convergenceLimitMs = 60_000;
 
 interface CommandResult {
@@ -32,7 +32,7 @@ export interface Task {
   readonly name: string;
   /** Page of Istio's documentation. */
   readonly page: string;
-  /** Applications, by name, that it needs. */
+  /** Names of the applications that the task needs. */
   readonly needs: readonly ApplicationName[];
   run(tasks: TaskContext): Promise<void>;
 }
@@ -81,7 +81,7 @@ export class TaskContext {
     return this.node.cluster.namespace;
   }
 
-  /** Applies applications that do not run yet, and waits for their pods. They stay for the next task. */
+  /** Starts applications that do not run yet, and waits for their pods. They stay for the next task. */
   async start(names: readonly ApplicationName[]): Promise<void> {
     const added = names.filter((name) => !this.#running.has(name));
     for (const name of added) {
@@ -113,7 +113,7 @@ export class TaskContext {
     await this.node.cluster.delete(resourceOfObject(object), name, namespace);
   }
 
-  /** Removes the objects of the task, those that were applied last first. */
+  /** Removes the objects of the task in reverse order. */
   async removeApplied(): Promise<void> {
     for (const [key, object] of [...this.#applied].reverse()) {
       this.#applied.delete(key);
@@ -134,7 +134,6 @@ export class TaskContext {
 
   /**
    * Runs a command in a pod with the label `app`.
-   *
    * @throws Error if the command cannot be started; its exit code is a result
    */
   async exec(
@@ -158,24 +157,26 @@ export class TaskContext {
     return curlResult(await this.exec('curl', ['curl', ...curlFlags, ...args], { namespace }));
   }
 
-  /** A request from the node: from outside of the mesh. */
+  /** A request from the node, outside of the mesh. */
   async curlFromNode(args: readonly string[]): Promise<CurlResult> {
-    // The exit code is in the output: a command that fails rejects.
+    // The output contains the exit code, because a command that fails rejects.
     const script = 'curl "$@"; echo " $?"';
     const output = await this.node.namespaces.run(['sh', '-c', script, 'sh', ...curlFlags, ...args]);
     const end = output.lastIndexOf(' ');
     return curlResult({ code: Number(output.slice(end)), stdout: output.slice(0, end) });
   }
 
-  /** Bodies of requests of the client pod, one connection for all. @param url with a range such as `[1-100]` */
+  /**
+   * Bodies of requests of the client pod, one connection for all.
+   * @param url with a range such as `[1-100]`
+   */
   async bodies(url: string, args: readonly string[] = []): Promise<string[]> {
     const { stdout } = await this.exec('curl', ['curl', '-s', '-w', separator, ...args, url]);
     return stdout.split(separator).slice(0, -1);
   }
 
   /**
-   * How many requests had which status.
-   *
+   * Number of requests by status.
    * @param url with a range such as `[1-100]`
    * @param format of curl's `--write-out`
    */
@@ -185,7 +186,10 @@ export class TaskContext {
     return countOf(stdout.trim().split('\n'));
   }
 
-  /** Reports a result. @param detail what does not fit into a table */
+  /**
+   * Reports a result.
+   * @param detail text that does not fit into a table
+   */
   record(what: string, seen: string, wanted: string, ok: boolean, detail?: string): void {
     this.findings.push({ what, seen, wanted, ok, ...(detail && { detail }) });
     this.#say(`  ${ok ? 'ok  ' : 'FAIL'} ${what}: ${seen}${ok ? '' : ` (expected: ${wanted})`}`);

@@ -41,7 +41,10 @@ async function read(tasks: TaskContext, kind: 'Service' | 'KubernetesGateway', n
   return tasks.node.cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
 }
 
-/** Starts the gateway. @returns its URL at the node */
+/**
+ * Starts the gateway.
+ * @returns its URL at the node
+ */
 async function startIngressGateway(tasks: TaskContext): Promise<string> {
   await tasks.apply(ingressGateway, ingressNamespace);
   await readyPods(tasks.node, 'istio-ingressgateway', 1, ingressNamespace);

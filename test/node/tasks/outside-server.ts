@@ -29,7 +29,7 @@ ports: [{ name: http, port: 80 }, { name: https, port: 443 }]
 endpoints: [{ addresses: [${outsideAddress}] }]
 `;
 
-/** Serves httpbin over HTTP and HTTPS. It ends with the node. */
+/** Serves httpbin over HTTP and HTTPS. It exits with the node. */
 export async function startOutsideServer(node: RunningNode): Promise<void> {
   const { folder, namespaces } = node;
   const { privateKey, certificate } = createAuthority().issue([outsideHost]);

@@ -57,7 +57,7 @@ export const circuitBreaking: Task = {
 
 /** The readiness probe of an injected pod fails four times, every 15 s, and the endpoint is removed. */
 const unreadyLimitMs = 120_000;
-/** The first failed request ejects the endpoint. Less than the time after which the kubelet finds the pod unready. */
+/** The first failed request ejects the endpoint, before the kubelet finds the pod unready. */
 const ejectionLimitMs = 30_000;
 
 /** Nearest first, as a client in region1/zone1 sees them. */
@@ -93,8 +93,8 @@ ${localities.map(helloworldAt).join('')}
 `;
 
 /**
- * Envoy ejects at most 10 % of the endpoints by default, which is none of four: then traffic fails over when the kubelet finds the pod unready.
- * Warning EJECTION_LIMITS_FAILOVER reports that and names the field.
+ * Envoy ejects at most 10 % of the endpoints by default, and so no endpoint of four: then traffic fails over when the kubelet finds the pod
+ * unready. Warning EJECTION_LIMITS_FAILOVER reports that and names the field.
  */
 const failover = (ejection = ''): string => `
 apiVersion: networking.istio.io/v1
@@ -167,7 +167,7 @@ export const localityLoadBalancing: Task = {
   },
 };
 
-/** The sidecar of a pod refuses connections, as the page does it. */
+/** Makes the sidecar of a pod refuse connections, as the page does it. */
 async function drain(tasks: TaskContext, locality: string): Promise<void> {
   const command = ['pilot-agent', 'request', 'POST', 'drain_listeners'];
   const { code, stdout } = await tasks.exec(`helloworld-${locality}`, command, { namespace, container: 'istio-proxy' });

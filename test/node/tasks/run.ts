@@ -22,7 +22,7 @@ const usage = `usage: npm run test:tasks -- [--only TASK,…] [--samples FOLDER]
 const say = (line: string): void => console.log(line);
 const never = new AbortController().signal;
 
-/** Whether the API server accepts each file as it is; nothing is written. */
+/** Whether the API server accepts each file unchanged, as a dry run. */
 async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<Finding[]> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'));
   const samples = new SampleFiles(folder);

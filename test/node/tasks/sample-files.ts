@@ -1,6 +1,6 @@
 /**
- * Manifests of the samples by their paths: the files that Istio publishes, from a folder of them, or objects of our own with the same names,
- * labels and ports.
+ * Manifests of the samples by their paths: the files that Istio publishes, from a folder of them, or chartpilot's objects with the same
+ * names, labels and ports.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const istio = 'networking.istio.io/v1';
 export class SampleFiles {
   readonly #folder: string | undefined;
 
-  /** @param folder of Istio's samples; without it, our own objects are used */
+  /** @param folder of Istio's samples (default: chartpilot's objects) */
   constructor(folder?: string) {
     this.#folder = folder;
   }

@@ -1,6 +1,4 @@
-/**
- * The images that Istio's sample manifests name, with servers of our own (`programs/`): one layer with Node, curl and busybox, under all names.
- */
+/** The images that Istio's sample manifests name, with the servers of `programs/`: one layer with Node, curl and busybox, under all names. */
 import { copyFileSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -49,7 +47,7 @@ export async function stageSampleImages(folder: string): Promise<Image> {
   ]);
   for (const tool of tools) symlinkSync('busybox', at(`bin/${tool}`));
   for (const name of readdirSync(programs)) copyFileSync(join(programs, name), at(`programs/${name}`));
-  // Node reads `.ts` files as modules.
+  // Makes Node read `.ts` files as modules.
   writeFileSync(at('programs/package.json'), '{ "type": "module" }');
   writeFileSync(at('etc/passwd'), 'root:x:0:0::/:/bin/sh\ncurl_user:x:100:101::/tmp:/bin/sh\n');
   await execa('chmod', ['777', at('tmp')]);

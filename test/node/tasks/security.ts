@@ -76,7 +76,7 @@ const viewer = (app: string, from: string): string =>
 
 const pageUrl = 'http://productpage:9080/productpage';
 
-/** What a page lacks. */
+/** The missing parts of a page. */
 function describePage(status: number, html: string): string {
   if (status !== 200) return `${status} ${html}`;
   const missing = ['details', 'reviews'].filter((part) => html.includes(`Error fetching product ${part}!`));

@@ -17,7 +17,10 @@ const starsOf = (html: string): string => {
   return html.includes('Reviews served by') ? 'no stars' : 'no page';
 };
 
-/** Signs in. @returns arguments with the user's cookie */
+/**
+ * Signs in.
+ * @returns arguments with the user's cookie
+ */
 async function signIn(tasks: TaskContext, user: string): Promise<string[]> {
   const jar = `/tmp/${user}.cookies`;
   await tasks.curl(['-c', jar, '-d', `username=${user}&passwd=`, 'http://productpage:9080/login']);
@@ -122,7 +125,7 @@ export const faultInjection: Task = {
     const jason = await signIn(tasks, 'jason');
     await allPages(tasks, 'jason without a fault', jason, 'black stars');
     await tasks.applySample(`${networking}/virtual-service-ratings-test-delay.yaml`);
-    // The page waits for the reviews for two times 3 s, and these for the ratings that are 7 s late.
+    // The page waits twice 3 s for the reviews, which wait for ratings that are delayed by 7 s.
     await pageWithin(tasks, 'delay of 7 s: page of jason', jason, { stars: 'no reviews', from: 5.9, to: 8 });
     await pageWithin(tasks, 'delay of 7 s: page of others', [], { stars: 'no stars', from: 0, to: 2 });
     await tasks.applySample(`${networking}/virtual-service-ratings-test-abort.yaml`);
@@ -179,7 +182,7 @@ export const mirroring: Task = {
     await tasks.apply(virtualService('httpbin', `{ ${toV1} }`));
     const requests = 10;
     let round = 0;
-    /** Requests with a path of their own, by version and host. */
+    /** Requests with a certain path, by version and host. */
     const received = async () => {
       const path = `anything/${round++}`;
       await tasks.statuses(`http://httpbin:8000/${path}?u=[1-${requests}]`);

@@ -18,13 +18,13 @@ export interface Seen {
 export type Respond = (seen: Seen, response: ServerResponse) => void | Promise<void>;
 
 export interface HttpBackendOptions {
-  /** Responds instead of the default, a 200 with the received request as JSON; can be replaced later through `respond`. */
+  /** Replaces the default response, a 200 with the received request as JSON. Can be changed later through `respond`. */
   readonly respond?: Respond;
-  /** With TLS: its certificate and key, PEM. */
+  /** Certificate and key (PEM) for TLS. */
   readonly tls?: TlsOptions;
-  /** HTTP/2 instead of HTTP/1.1: with prior knowledge, or by ALPN when there is TLS. */
+  /** HTTP/2 instead of HTTP/1.1: with prior knowledge, or by ALPN with TLS. */
   readonly http2?: boolean;
-  /** 127.0.0.1 when absent. */
+  /** Default 127.0.0.1. */
   readonly address?: string;
 }
 
@@ -32,7 +32,7 @@ export interface HttpBackendOptions {
 export class HttpBackend {
   readonly name: string;
   readonly address: string;
-  /** All requests so far, the oldest first. */
+  /** All requests so far, in order of arrival. */
   readonly seen: Seen[] = [];
   respond: Respond;
   readonly #server: Server;
@@ -42,12 +42,12 @@ export class HttpBackend {
     this.address = address;
     this.respond = respond ?? ((seen, response) => void response.end(JSON.stringify(seen)));
     const answer = (request: IncomingMessage, response: ServerResponse): void =>
-      // A client that disconnects before its request is complete has requested nothing.
+      // A client that disconnects before its request is complete is ignored.
       void this.#answer(request, response).catch(() => response.destroy());
     if (http2)
       this.#server = (tls ? createSecureServer(tls, answer as never) : createHttp2Server(answer as never)) as never;
     else this.#server = (tls ? createHttpsServer(tls, answer) : createServer(answer)) as HttpServer;
-    // Closing an idle connection fails the request that Envoy sends on it at that moment.
+    // Closing an idle connection would fail a request that Envoy sends on it at that moment.
     if ('keepAliveTimeout' in this.#server) this.#server.keepAliveTimeout = 0;
   }
 
@@ -78,11 +78,11 @@ export class HttpBackend {
   }
 }
 
-/** Sends its name on connect, then echoes what it receives. */
+/** Sends its name on connect, then echoes received data. */
 export class TcpBackend {
   readonly name: string;
   readonly address: string;
-  /** Bytes received on each connection, the oldest first. */
+  /** Bytes received on each connection, in the order of connections. */
   readonly heard: Buffer[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -1,4 +1,4 @@
-/** A real Envoy that gets everything from the control plane under test, started by hand as on a laptop. */
+/** A real Envoy, started without an agent and configured by the control plane under test. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { envoyBinary } from '../../../fixtures/real-envoy.ts';
@@ -7,22 +7,22 @@ import { eventually } from '../../../harness/eventually.ts';
 import { Program } from '../../../harness/program.ts';
 
 export interface ProxySettings {
-  /** `sidecar` when absent. */
+  /** Default `sidecar`. */
   readonly type?: 'sidecar' | 'router';
-  /** `shop` when absent. */
+  /** Default `shop`. */
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
   /** Added to the node's metadata. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** The address that endpoints would name it by; one of 127.0.0.0/8 of its own when absent. */
+  /** Address of the proxy's endpoints (default: a unique address of 127.0.0.0/8). */
   readonly ip?: string;
-  /** It has workload certificates of this identity, e.g. `spiffe://cluster.local/ns/shop/sa/web`. */
+  /** SPIFFE ID of its workload certificate, such as `spiffe://cluster.local/ns/shop/sa/web`. */
   readonly identity?: string;
-  /** Delta xDS instead of the state of the world. */
+  /** Delta xDS instead of state of the world. */
   readonly delta?: boolean;
-  /** Delay between it and the control plane, in milliseconds for a request and its response. Default 0. */
+  /** Latency to the control plane in milliseconds, as a round trip. Default 0. */
   readonly roundTripMs?: number;
-  /** Path of another Envoy than the usual one. */
+  /** Path of the Envoy binary, if not the default one. */
   readonly binary?: string;
   /** Merged into the bootstrap's top level. */
   readonly bootstrap?: Readonly<Record<string, unknown>>;
@@ -34,7 +34,7 @@ export interface EnvoyNode {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** A sidecar to which nothing is redirected: it binds the ports of services at loopback. */
+/** A sidecar without traffic redirection: it binds the ports of services at loopback. */
 export function nodeOf(name: string, settings: ProxySettings, ip: string): EnvoyNode {
   const { type = 'sidecar', namespace = 'shop', labels = {}, identity } = settings;
   return {
@@ -59,7 +59,7 @@ export interface FeatureEnvoyOptions {
   readonly adminPort: number;
   /** Port of the server of its workload secrets, if it has an identity. */
   readonly secretsPort: number;
-  /** More arguments. */
+  /** Additional arguments. */
   readonly args: readonly string[];
 }
 
@@ -77,10 +77,10 @@ export class FeatureEnvoy {
     if (settings.identity !== undefined) base.static_resources.clusters.push(secretsCluster(base, secretsPort));
     const file = join(root, `${name}.bootstrap.json`);
     writeFileSync(file, JSON.stringify({ ...base, layered_runtime: runtime, ...settings.bootstrap }));
-    // The access log is flushed often: each request is compared with the result of explain.
+    // The access log is flushed often, because each request is compared with the result of explain.
     const args = ['-c', file, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
     args.push('--file-flush-interval-msec', '20', ...more);
-    // Access logs may be written to /dev/stdout, which a process can open if it is a file and not if it is a socket.
+    // Access logs may be written to /dev/stdout, which a process can open if it is a file but not if it is a socket.
     const shell = [
       '-c',
       'out=$1; shift; exec "$0" "$@" > "$out"',
@@ -95,7 +95,7 @@ export class FeatureEnvoy {
     return (await fetch(`${this.#admin}${path}`, init)).text();
   }
 
-  /** A counter or gauge; 0 without one of the name. */
+  /** A counter or gauge; 0 if Envoy has none of this name. */
   async stat(name: string): Promise<number> {
     const text = await this.admin(`/stats?filter=^${encodeURIComponent(escaped(name))}$`);
     return Number(/: (\d+)/.exec(text)?.[1] ?? 0);
@@ -119,7 +119,7 @@ export class FeatureEnvoy {
   }
 }
 
-/** As agents write it: without it Envoy accepts short regular expressions only. */
+/** As in the agent's bootstrap: without it Envoy accepts short regular expressions only. */
 const runtime = {
   layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32_768 } }],
 };
@@ -128,7 +128,7 @@ interface Bootstrap {
   readonly static_resources: { readonly clusters: { readonly name: string }[] };
 }
 
-/** Stands for the agent, which serves the workload's certificates. */
+/** Replaces the agent, which serves the workload's certificates. */
 function secretsCluster({ static_resources: { clusters } }: Bootstrap, port: number): { name: string } {
   const text = JSON.stringify(clusters[0]).replaceAll(/"(cluster_)?name":"xds"/g, '"$1name":"sds-grpc"');
   return JSON.parse(text.replaceAll(/"port_value":\d+/g, `"port_value":${port}`)) as { name: string };

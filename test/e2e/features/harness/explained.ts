@@ -33,14 +33,14 @@ export class Explained {
   readonly #disagreements: string[] = [];
   #pending: Pending[] = [];
   #compared = 0;
-  /** Length of the log that was compared: a port may belong to a new connection by now. */
+  /** Length of the compared part of the log: later connections may reuse a port. */
   #seen = 0;
 
   constructor(options: ExplainedOptions) {
     this.#options = options;
   }
 
-  /** Additions to the mesh configuration. All Envoys of a mesh write one file. */
+  /** Additions to the mesh configuration. All Envoys of a mesh write to one file. */
   static meshConfig(accessLogFile: string): Record<string, string> {
     return { accessLogFile, accessLogEncoding: 'JSON', accessLogFormat: JSON.stringify(logFormat) };
   }
@@ -54,7 +54,7 @@ export class Explained {
     return this.#compared;
   }
 
-  /** Compares all requests since the last call; the configuration must still be the one that applied to them. */
+  /** Compares all requests since the last call. The configuration must be the one that applied to them. */
   async compare(): Promise<void> {
     const pending = this.#pending;
     this.#pending = [];
@@ -77,13 +77,13 @@ export class Explained {
     }
   }
 
-  /** @throws Error when there was a disagreement. */
+  /** @throws Error if a result differed */
   conclude(): void {
     if (this.#disagreements.length > 0)
       throw new Error(`explain and Envoy disagree:\n${this.#disagreements.join('\n')}`);
   }
 
-  /** The last line of each connection; lines are written shortly after the response. */
+  /** The last line of each connection; Envoy writes lines shortly after the response. */
   async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<string, Logged>> {
     let lines = new Map<string, Logged>();
     let end = this.#seen;
@@ -91,19 +91,19 @@ export class Explained {
       ({ lines, end } = readLog(this.#options.accessLog, this.#seen));
       return pending.every((one) => lines.has(connectionOf(one)));
     };
-    // A request that is still missing is reported as missing and never counts as equal; the deadline allows for a busy machine's Envoy.
+    // A request without a log line is reported. The deadline allows for a busy machine.
     await eventually('all requests are logged', complete, { everyMs: 20, deadlineMs: 30_000 }).catch(() => {});
     this.#seen = end;
     return lines;
   }
 }
 
-/** By both ports: a client may use the same port for a connection to another listener. */
+/** Identifies a connection by both ports, because a client may use the same local port for another listener. */
 const connectionOf = ({ localPort, asked }: Pending): string => `${localPort} to ${asked.port}`;
 
 const portOf = (address: unknown): string => String(address).split(':').at(-1)!;
 
-/** The whole lines from a place on, by {@link connectionOf}, and where they end. */
+/** The complete lines from an offset on, by {@link connectionOf}, and the offset of their end. */
 function readLog(file: string, begin: number): { lines: Map<string, Logged>; end: number } {
   if (!existsSync(file)) return { lines: new Map(), end: begin };
   const text = readFileSync(file, 'utf8');
@@ -130,7 +130,7 @@ function questionAbout({ asked, localPort }: Pending): Question {
   };
 }
 
-/** The SPIFFE ID of a certificate, or else its first name: what policies match. */
+/** The SPIFFE ID of a certificate, or else its first name, as policies match it. */
 function principalOf(certificate: unknown): { readonly principal?: string } {
   if (typeof certificate !== 'string') return {};
   const names = new X509Certificate(certificate).subjectAltName?.split(', ') ?? [];

@@ -1,4 +1,4 @@
-/** One control plane, its Envoys and the applications behind them, shared by a file of feature cases (README.md). */
+/** A control plane, Envoys and applications, shared by the feature tests of a file (README.md). */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,30 +23,30 @@ export interface FeatureMeshOptions {
   readonly meshConfig?: Readonly<Record<string, unknown>>;
   /** Environment of the control plane. */
   readonly env: Readonly<Record<string, string>>;
-  /** More arguments of `discovery`. */
+  /** Additional arguments of `discovery`. */
   readonly args: readonly string[];
-  /** More arguments of every Envoy. */
+  /** Additional arguments of every Envoy. */
   readonly envoyArgs: readonly string[];
-  /** Compares each request with the result of `explain`: true unless the access log is the case's own. */
+  /** Compares each request with the result of `explain`. Set to false if the test configures its own access log. */
   readonly explains: boolean;
 }
 
 export interface ApplyOptions {
-  /** The objects are rejected on purpose: the others, and the last valid ones, apply. */
+  /** Validation rejects the objects on purpose: the other objects and the last valid ones apply. */
   readonly invalid?: boolean;
-  /** A response that Envoy rejects on purpose. */
+  /** Envoy rejects a response on purpose. */
   readonly rejected?: boolean;
-  /** Waits until listeners and clusters are in use, too: true unless something that they wait for never arrives. */
+  /** Waits until listeners and clusters are warm. Set to false if a dependency never arrives. */
   readonly warms?: boolean;
 }
 
-/** Invisible to proxies: of another namespace, and for that alone. It shows which files the control plane has pushed. */
+/** A host in a namespace of its own, which no proxy can see. It shows which files the control plane has pushed. */
 const generationHost = (generation: number): string => `generation-${generation}.harness.test`;
 
 export class FeatureMesh {
-  /** Contains everything of this mesh, until it is stopped. */
+  /** Contains all files of this mesh until it is stopped. */
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-feature-'));
-  /** Issues whatever a case needs, and the workload certificates. */
+  /** Issues the workload certificates and those of tests. */
   readonly authority: CertificateAuthority = createAuthority();
   readonly #options: FeatureMeshOptions;
   readonly #envoys = new Map<string, FeatureEnvoy>();
@@ -66,7 +66,7 @@ export class FeatureMesh {
     this.#options = options;
   }
 
-  /** Starts the mesh. What was started is stopped if a part fails. */
+  /** Starts the mesh. If a part fails, stops the others. */
   static async start(options: Partial<FeatureMeshOptions> & Pick<FeatureMeshOptions, 'proxies'>): Promise<FeatureMesh> {
     const ownLog = options.meshConfig?.accessLogFile !== undefined;
     const mesh = new FeatureMesh({ env: {}, args: [], envoyArgs: [], explains: !ownLog, ...options });
@@ -89,7 +89,7 @@ export class FeatureMesh {
     return Object.fromEntries(names.map((name, index) => [name, found[index]])) as Record<Names, number>;
   }
 
-  /** An HTTP application; it is closed by the next {@link FeatureMesh.reset}, or in the end. */
+  /** An HTTP application; it is closed by the next {@link FeatureMesh.reset}, or at the end. */
   async http(name: string, options: HttpBackendOptions = {}): Promise<HttpBackend> {
     return this.#keep(await HttpBackend.start(name, options));
   }
@@ -99,9 +99,8 @@ export class FeatureMesh {
   }
 
   /**
-   * Replaces all that was applied before by this YAML (or these files by name), and waits until every Envoy has applied it.
-   *
-   * @throws Error if validation rejects an object, or Envoy a response, unless the case expects it.
+   * Replaces the previous configuration by this YAML (or these files by name), and waits until every Envoy has applied it.
+   * @throws Error if validation rejects an object, or Envoy a response, unless the options expect it
    */
   async apply(config: string | Readonly<Record<string, string>>, options: ApplyOptions = {}): Promise<void> {
     await this.#explained?.compare();
@@ -113,18 +112,18 @@ export class FeatureMesh {
     await this.#inForce(options);
   }
 
-  /** Replaces the mesh configuration, and waits for nothing. */
+  /** Replaces the mesh configuration without waiting. */
   writeMeshConfig(meshConfig: Readonly<Record<string, unknown>>): void {
     this.#writeMeshConfig(meshConfig);
   }
 
-  /** Writes a file of the configuration, and waits for nothing: the next {@link FeatureMesh.apply} has to include it. */
+  /** Writes a file of the configuration without waiting. The next {@link FeatureMesh.apply} must include it. */
   write(name: string, text: string): void {
     if (!this.#files.includes(name)) this.#files.push(name);
     this.#write(name, text);
   }
 
-  /** @param proxy the proxy that forwards it, for which explain is run too */
+  /** @param proxy the proxy that forwards the request, for which explain runs too */
   async request(proxy: string, to: RequestTo): Promise<Answer> {
     this.envoy(proxy);
     const answer = await sendRequest(to);
@@ -132,7 +131,10 @@ export class FeatureMesh {
     return answer;
   }
 
-  /** Several requests, one after the other. @returns the number of responses by backend; by status for responses of no backend. */
+  /**
+   * Sends several requests, one after the other.
+   * @returns the number of responses by backend, or by status if Envoy responded
+   */
   async split(proxy: string, to: RequestTo, requests: number): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
@@ -161,7 +163,7 @@ export class FeatureMesh {
     return this.#pilot;
   }
 
-  /** Ends the connections to the control plane of all proxies that have a delay: they connect again. */
+  /** Closes the connections between the control plane and all proxies with a latency; they reconnect. */
   disconnect(): void {
     for (const proxy of this.#delaying) proxy.disconnect();
   }
@@ -171,28 +173,34 @@ export class FeatureMesh {
     return `127.0.0.1:${this.#pilotHttp}`;
   }
 
-  /** Port of the control plane's xDS server, without TLS. */
+  /** Port of the control plane's plaintext xDS server. */
   get xdsPort(): number {
     return this.#xdsPort;
   }
 
-  /** A page of the control plane: `/debug/syncz`, `/metrics`. */
+  /** A page of the control plane, such as `/debug/syncz` or `/metrics`. */
   async page(path: string): Promise<string> {
     return (await fetch(`http://127.0.0.1:${this.#pilotHttp}${path}`)).text();
   }
 
-  /** Writes a file beside the configuration, e.g. a certificate. @returns its path. */
+  /**
+   * Writes a file beside the configuration, such as a certificate.
+   * @returns its path
+   */
   file(name: string, text: string): string {
     writeFileSync(join(this.root, name), text);
     return join(this.root, name);
   }
 
-  /** Ends the applications of the case before. Not needed: each case may have its own. */
+  /** Closes the applications of the previous test. Optional, because each test can have its own. */
   async reset(): Promise<void> {
     for (const backend of this.#backends.splice(0)) await backend.close();
   }
 
-  /** Ends everything. @throws if explain and Envoy disagreed about a request. */
+  /**
+   * Stops all programs.
+   * @throws Error if explain and Envoy disagreed about a request
+   */
   async stop(): Promise<void> {
     try {
       await this.#explained?.compare();
@@ -267,7 +275,7 @@ export class FeatureMesh {
     return secrets;
   }
 
-  /** The marker is written last: a context that contains it contains all that was written before. */
+  /** The marker is written last, so a push context with the marker contains all earlier files. */
   async #inForce({ rejected: mayReject = false, warms = true }: ApplyOptions): Promise<void> {
     const host = generationHost(++this.#generation);
     this.#write('generation.yaml', generationEntry(host));
@@ -288,7 +296,7 @@ export class FeatureMesh {
     });
     if (!warms) return;
     for (const envoy of this.#envoys.values()) await envoy.warmed();
-    // Envoy's worker applies a new listener or route shortly after its main thread has.
+    // Envoy's workers apply a new listener or route shortly after the main thread.
     await sleep(10);
   }
 
@@ -297,14 +305,14 @@ export class FeatureMesh {
 
   async #acknowledged(count: number, mayReject: boolean): Promise<boolean> {
     const all = JSON.parse(await this.page('/debug/proxyz')) as ProxyState[];
-    // A case may have other clients, which are its own.
+    // A test may connect other clients.
     const proxies = all.filter(({ proxy }) => this.#envoys.has(proxy.slice(0, proxy.indexOf('.'))));
     const rejected = proxies
       .filter(({ context }) => countOf(context) >= count)
       .flatMap(({ proxy, types }) =>
         types
           .filter(isWatched)
-          // A rejection may belong to the previous case until a later response is sent and acknowledged.
+          // A rejection may belong to the previous test until a later response is sent and acknowledged.
           .filter(({ pending }) => pending === undefined)
           .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
       );
@@ -336,7 +344,7 @@ export class FeatureMesh {
     renameSync(`${this.#meshFile}.saving`, this.#meshFile);
   }
 
-  /** As most editors save. */
+  /** Replaces the file by a rename, as most editors do. */
   #write(name: string, text: string): void {
     writeFileSync(join(this.#configDir, `.${name}.saving`), text);
     renameSync(join(this.#configDir, `.${name}.saving`), join(this.#configDir, name));
@@ -372,12 +380,12 @@ function isMissingSecret({ type, state }: ProxyState['types'][number]): boolean 
   return type.endsWith('.Secret') && state === 'NOT_SENT';
 }
 
-/** Rejections of names that are no longer requested do not matter. */
+/** Rejections of resources that are no longer requested do not matter. */
 function isWatched({ watches }: ProxyState['types'][number]): boolean {
   return watches !== 0;
 }
 
-/** Versions are counted: `TIME/COUNT`. */
+/** Versions have the form `TIME/COUNT`. */
 function countOf(version: string): number {
   return Number(version.slice(version.lastIndexOf('/') + 1));
 }

@@ -1,4 +1,4 @@
-/** Objects of Kubernetes' Gateway API, and the Services behind them. */
+/** Gateway API objects, and the Services behind them. */
 import { stringify } from 'yaml';
 import { type HttpBackend, TcpBackend } from './backends.ts';
 import { all } from './gateway-objects.ts';
@@ -6,7 +6,7 @@ import { object } from './objects.ts';
 
 const apiVersion = 'gateway.networking.k8s.io/v1';
 
-/** A listener, with the fields that a case is about. */
+/** A listener; other fields are set by the test. */
 export type WrittenListener = Readonly<Record<string, unknown>> & { readonly port: number };
 
 export function kubernetesGateway(listeners: readonly WrittenListener[], more: object = {}): string {
@@ -41,7 +41,7 @@ function route(kind: string, rules: readonly object[], options: RouteOptions = {
 
 export const servicePort = 80;
 
-/** A Service with an application, whose slice leads to it. */
+/** A Service with an EndpointSlice for an application. */
 export function serviceOf(
   backend: HttpBackend | TcpBackend,
   { namespace = 'shop', name = backend.name, port = servicePort } = {},
@@ -62,5 +62,5 @@ export function serviceOf(
   );
 }
 
-/** To a Service of the route's own namespace. */
+/** A backend reference to a Service of the route's namespace. */
 export const to = (name: string, more: object = {}): object => ({ name, port: servicePort, ...more });

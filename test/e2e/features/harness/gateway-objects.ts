@@ -1,14 +1,14 @@
-/** Objects that cases of gateways share. */
+/** Objects that tests of gateways share. */
 import { stringify } from 'yaml';
 import type { IssuedCertificate } from '../../../certs/authority.ts';
 import type { HttpBackend } from './backends.ts';
 import { serviceEntry, virtualService } from './objects.ts';
 import type { Heard } from './requests.ts';
 
-/** The address by which services know a gateway. */
+/** Address of the Service in front of a gateway. */
 export const frontAddress = '10.99.0.1';
 
-/** Documents as one text. */
+/** Joins YAML documents. */
 export const all = (...documents: string[]): string => documents.join('\n---\n');
 
 /** A TLS Secret of namespace shop. */
@@ -18,7 +18,7 @@ export function secret(name: string, { certificate, privateKey }: IssuedCertific
   return stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData });
 }
 
-/** Routes all requests for a host at a gateway to a backend, which is its own service. */
+/** Routes all requests for a host at these gateways to a backend, with its own service. */
 export function routed(host: string, backend: HttpBackend, gateways: readonly string[]): string {
   const service = `${backend.name}.backends.test`;
   return all(
@@ -29,5 +29,5 @@ export function routed(host: string, backend: HttpBackend, gateways: readonly st
 
 export const serial = ({ peer }: Heard): string | undefined => peer?.serialNumber;
 
-/** A request as text. */
+/** A GET request as HTTP/1.1 text. */
 export const asked = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`;

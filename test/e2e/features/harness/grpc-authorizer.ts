@@ -1,4 +1,4 @@
-/** A service that decides about requests and connections over gRPC (envoy.service.auth.v3.Authorization). */
+/** A gRPC authorization service for requests and connections (envoy.service.auth.v3.Authorization). */
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 
 /** `CheckResponse{status}`: OK is the empty message; `status {code: 7}` is PERMISSION_DENIED. */
@@ -9,9 +9,8 @@ const raw = (bytes: Buffer): Buffer => bytes;
 
 export class GrpcAuthorizer {
   readonly address = '127.0.0.1';
-  /** The requests that it received, as bytes, which contain the texts of the request. */
+  /** The received CheckRequests, encoded; texts of the request appear in them. */
   readonly asked: Buffer[] = [];
-  /** Whether it allows the requests. */
   allows = true;
   readonly port: number;
   readonly #server: Server;

@@ -1,4 +1,4 @@
-/** Objects of feature cases, for what a case is not about: the case itself writes what it shows. */
+/** Objects that feature tests need but do not test. */
 import { stringify } from 'yaml';
 
 interface Place {
@@ -10,16 +10,16 @@ export interface ServiceEntryOptions {
   /** The service's port, which a sidecar binds at loopback. */
   readonly port: number;
   readonly protocol?: string;
-  /** `shop` when absent. */
+  /** Default `shop`. */
   readonly namespace?: string;
   readonly backends?: readonly (Place & { readonly labels?: Readonly<Record<string, string>> })[];
-  /** `name` of a backend as its label `version`: true when absent. */
+  /** Whether endpoints have their backend's name as the label `version` (default true). */
   readonly versions?: boolean;
   /** Added to the spec. */
   readonly spec?: Readonly<Record<string, unknown>>;
 }
 
-/** A service of static endpoints, each with the label `version`: its backend's name. */
+/** A service of static endpoints, each with its backend's name as the label `version`. */
 export function serviceEntry(host: string, options: ServiceEntryOptions): string {
   const { port, protocol = 'HTTP', namespace = 'shop', backends = [], spec } = options;
   const endpoints = backends.map((backend) => ({

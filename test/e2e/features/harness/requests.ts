@@ -1,4 +1,4 @@
-/** Clients of the mesh: one request or one connection each, on its own connection. */
+/** Clients of the mesh; each request opens a connection. */
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
@@ -8,28 +8,28 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { isSystemError } from '../../../../src/runtime/errors.ts';
 import type { Seen } from './backends.ts';
 
-/** TLS of a client; without `ca` any certificate is taken. */
+/** TLS of a client; without `ca` any certificate is accepted. */
 export interface ClientTls extends Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'ALPNProtocols' | 'maxVersion'> {
-  /** Absent: no SNI is sent. */
+  /** If absent, the client sends no SNI. */
   readonly servername?: string;
 }
 
 export interface RequestTo {
   readonly port: number;
-  /** 127.0.0.1 when absent. */
+  /** Default 127.0.0.1. */
   readonly address?: string;
-  /** The `Host` header; absent: address:port. */
+  /** The `Host` header (default `address:port`). */
   readonly host?: string;
   readonly path?: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly tls?: ClientTls;
-  /** HTTP/2: with prior knowledge, or by ALPN when there is TLS. */
+  /** HTTP/2: with prior knowledge, or by ALPN with TLS. */
   readonly http2?: boolean;
-  /** To a listener of the workload's own ports: used only by explain. */
+  /** The request goes to an inbound listener; used only by explain. */
   readonly inbound?: boolean;
-  /** 30,000 when absent. */
+  /** Default 30,000. */
   readonly timeoutMs?: number;
   /** How long to retry a port that refuses connections; default 10,000. */
   readonly patienceMs?: number;
@@ -39,14 +39,14 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The request as received by the backend. Throws if the response is not a backend's. */
+  /** The request as received by the backend. Throws if the response is not from a backend. */
   readonly seen: Seen;
   readonly durationMs: number;
-  /** Port of the client, by which Envoy's log distinguishes connections. */
+  /** Port of the client, which identifies the connection in Envoy's log. */
   readonly localPort: number;
 }
 
-/** @throws the connection's error: a reset, a refused handshake. */
+/** @throws the connection's error, such as a reset or a failed handshake */
 export async function sendRequest(to: RequestTo): Promise<Answer> {
   const deadline = performance.now() + (to.patienceMs ?? 10_000);
   for (;;) {
@@ -123,9 +123,9 @@ function answerOf(got: Omit<Answer, 'seen' | 'durationMs'> & { readonly begunAt:
 
 export interface ConnectTo
   extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs' | 'patienceMs'> {
-  /** Sent after connecting. */
+  /** Data that is sent after connecting. */
   readonly send?: string | Buffer;
-  /** Reads until this was received; absent: until the first bytes. */
+  /** Reads until the data matches (default: until the first bytes). */
   readonly until?: RegExp;
 }
 
@@ -136,7 +136,10 @@ export interface Heard {
   readonly localPort: number;
 }
 
-/** One connection. @throws if it ends, or times out, before anything (or `until`) was received. */
+/**
+ * Opens one connection.
+ * @throws Error if it closes or times out before data (or `until`) was received
+ */
 export async function openConnection(to: ConnectTo): Promise<Heard> {
   const deadline = performance.now() + (to.patienceMs ?? 10_000);
   for (;;) {
@@ -179,7 +182,7 @@ async function talk({
 }
 
 function asTls({ ca, ...tls }: ClientTls): ConnectionOptions {
-  // Envoy as a client checks the name of the certificate; here the authority is sufficient.
+  // As a client, Envoy verifies the name of the certificate; here the authority is sufficient.
   return {
     ...tls,
     servername: tls.servername ?? '',

@@ -1,4 +1,4 @@
-/** An issuer of tokens: signs them, and has its keys in a set. */
+/** A JWT issuer: signs tokens and publishes its key set. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 
 export class TokenIssuer {
@@ -12,19 +12,19 @@ export class TokenIssuer {
     this.rotate();
   }
 
-  /** The public keys, as RFC 7517 has them. */
+  /** The public keys as a JWK set (RFC 7517). */
   get keySet(): string {
     return JSON.stringify({ keys: this.#keys });
   }
 
-  /** From now on tokens are signed with another key, which alone is in the set. */
+  /** Replaces the signing key, which is then the only one in the set. */
   rotate(): void {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#key = privateKey;
     this.#keys = [{ ...publicKey.export({ format: 'jwk' }), kid: this.#kid(++this.#count), alg: 'ES256', use: 'sig' }];
   }
 
-  /** Valid for an hour. */
+  /** A token that is valid for an hour. */
   token(claims: Readonly<Record<string, unknown>> = {}): string {
     const now = Math.floor(Date.now() / 1_000);
     const header = { alg: 'ES256', typ: 'JWT', kid: this.#kid(this.#count) };
@@ -39,7 +39,7 @@ export class TokenIssuer {
   }
 }
 
-/** The header that carries a token. */
+/** An Authorization header with the token. */
 export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
 }

@@ -1,4 +1,4 @@
-/** Secrets that agents serve to their own Envoys: workload certificates, and files by their names, over SDS. */
+/** An SDS server that replaces the agent: workload certificates, and files by their names. */
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
@@ -20,7 +20,7 @@ export interface WorkloadSecrets {
   close(): void;
 }
 
-/** @param identities SPIFFE identity by node id */
+/** @param identities SPIFFE ID by node ID */
 export async function startWorkloadSecrets(
   authority: CertificateAuthority,
   identities: ReadonlyMap<string, string>,

@@ -1,8 +1,6 @@
 /**
  * The four services of the bookstore sample, on port 9080: productpage, details, reviews (v1 without ratings, v2 with black, v3 with red
- * stars) and ratings. Timeouts and messages are those that the documented tasks describe.
- *
- * Usage: node bookinfo.ts SERVICE VERSION
+ * stars) and ratings. Timeouts and messages are those that the documented tasks describe. Usage: node bookinfo.ts SERVICE VERSION
  */
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -11,7 +9,7 @@ import { type Request, type Response, serve } from './server.ts';
 const [service = '', version = 'v1'] = process.argv.slice(2);
 const port = 9080;
 
-/** Headers that belong to the user's request, which each service sends on. */
+/** Headers of the user's request that each service forwards. */
 const forwarded = ['x-request-id', 'traceparent', 'tracestate', 'end-user', 'user-agent', 'cookie', 'authorization'];
 
 function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {

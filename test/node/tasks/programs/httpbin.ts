@@ -1,7 +1,6 @@
 /**
- * The endpoints of httpbin that the tasks use, on port 8080. Each request is a line on standard output.
- *
- * Usage: node httpbin.ts [--http PORT] [--https PORT KEY CERTIFICATE]
+ * The endpoints of httpbin that the tasks use, on port 8080. Each request is a line on standard output. Usage: node httpbin.ts [--http PORT]
+ * [--https PORT KEY CERTIFICATE]
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';

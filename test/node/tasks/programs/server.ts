@@ -1,4 +1,4 @@
-/** What the sample servers share. They run in containers as plain Node programs, without packages. */
+/** Shared by the sample servers, which run in containers as plain Node programs without packages. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 export interface Request {
@@ -47,7 +47,7 @@ export function httpHandler(respond: (request: Request) => Response | Promise<Re
 // Node closes idle connections after 5 s by default, and a request that Envoy sends at that moment fails.
 export const serverOptions = { keepAliveTimeout: 0 };
 
-/** Listens, and stops after the requests in flight on SIGTERM. */
+/** Listens; on SIGTERM, stops after the requests in flight. */
 export function serve(port: number, respond: (request: Request) => Response | Promise<Response>): void {
   const server = createServer(serverOptions, httpHandler(respond)).listen(port, () =>
     console.log(`listening at ${port}`),
