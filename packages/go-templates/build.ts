@@ -1,4 +1,6 @@
-/** `npm run go-templates`: builds `go-templates.wasm` beside this file, or takes it from the cache of an earlier build. */
+/**
+ * `npm run go-templates`: builds `go-templates.wasm` into this folder, or copies it from the cache of an earlier build.
+ */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { explainError } from '../../src/runtime/errors.ts';

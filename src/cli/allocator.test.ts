@@ -1,4 +1,3 @@
-/** Tests `bin/allocator.sh`, which selects pilot-discovery's allocator. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +16,7 @@ function chosen(files: readonly string[], env: NodeJS.ProcessEnv = {}): [string,
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), '');
   }
-  // The shell runs no program after the choice, because the file is not a real library.
+  // The shell runs no program after the selection, because the file is not a real library.
   const script = `. "${packageRoot()}/bin/allocator.sh"; allocator "$1"; echo "\${LD_PRELOAD-}"; echo "\${MALLOC_CONF-}"`;
   const output = execFileSync('sh', ['-euc', script, 'sh', root], {
     env: { PATH: process.env.PATH, ...env },
@@ -27,19 +26,19 @@ function chosen(files: readonly string[], env: NodeJS.ProcessEnv = {}): [string,
   return [library.replace(`${root}/`, ''), settings];
 }
 
-it.each(Object.entries(loaders))('jemalloc of the system is used if it is installed: %s', (machine, loader) => {
+it.each(Object.entries(loaders))('allocator.sh selects the installed jemalloc: %s', (machine, loader) => {
   const [library, settings] = chosen([loader, ...Object.keys(loaders).map(libraryOf)]);
   expect(library).toBe(libraryOf(machine));
   expect(settings).toContain('background_thread:true');
 });
 
-it('the allocator of the system is used without jemalloc, or with one for another processor', () => {
+it('allocator.sh selects the system allocator without jemalloc, or if jemalloc is for another processor', () => {
   expect(chosen([])).toEqual(['', '']);
   expect(chosen([loaders.x86_64])).toEqual(['', '']);
   expect(chosen([loaders.x86_64, libraryOf('aarch64')])).toEqual(['', '']);
 });
 
-it('LD_PRELOAD of the environment takes precedence, even if empty, and so does MALLOC_CONF', () => {
+it('allocator.sh keeps LD_PRELOAD of the environment, even if empty, and MALLOC_CONF', () => {
   const files = [loaders.x86_64, libraryOf('x86_64')];
   expect(chosen(files, { LD_PRELOAD: '' })).toEqual(['', '']);
   expect(chosen(files, { MALLOC_CONF: 'narenas:1' })).toEqual([libraryOf('x86_64'), 'narenas:1']);

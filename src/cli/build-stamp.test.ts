@@ -31,20 +31,20 @@ test('an unchanged build is up to date, and newer than every source', () => {
   }
 });
 
-test("Node's compile cache is ignored", () => {
+test("a build stays up to date when Node's compile cache changes", () => {
   write('dist/compile-cache/v24/one', 'kept');
   expect(isBuilt(root)).toBe(true);
 });
 
 test.each([
-  ['a source is another', 'src/cli/a.ts', 'export default 1;'],
-  ['a source has come', 'src/b.ts', ''],
-  ['a chart is another', 'machines/a.ts', ''],
-  ['the page is another', 'visualize/a.ts', ''],
-  ['a wrapper is another', 'bin/a.ts', ''],
-  ['the packages are others', 'package-lock.json', '{"a":1}'],
+  ['the content of a source changed', 'src/cli/a.ts', 'export default 1;'],
+  ['a source was added', 'src/b.ts', ''],
+  ['a chart changed', 'machines/a.ts', ''],
+  ['the page changed', 'visualize/a.ts', ''],
+  ['a wrapper script changed', 'bin/a.ts', ''],
+  ['the lock file changed', 'package-lock.json', '{"a":1}'],
   ['other packages are installed', 'node_modules/.package-lock.json', '{"a":1}'],
-  ['a part of what was built is another', 'dist/visualize/page.js', 'half'],
+  ['a built file changed', 'dist/visualize/page.js', 'half'],
 ])('a build is outdated if %s', (_, file, text) => {
   write(file, text);
   expect(isBuilt(root)).toBe(false);

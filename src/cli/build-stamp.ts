@@ -1,9 +1,9 @@
-/** Whether `dist/` is up to date: a build takes seven seconds of CPU time, and `npm ci` has just run one. */
+/** Whether `dist/` is up to date: a build takes 7 s of CPU time, and `npm ci` has just run one. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-/** Inputs of bundles, pictures and notices. Packages are those of the installed lock file. */
+/** Inputs of bundles, charts and notices. Packages are those of the installed lock file. */
 const madeOf = [
   'src',
   'machines',
@@ -26,26 +26,24 @@ function stampOf(root: string): Stamp {
   return { node: process.version, sources: digestOf(root, madeOf), built: digestOf(root, ['dist']) };
 }
 
-/** Records that `dist/` was built just now. */
+/** Must be called after a build of `dist/`. */
 export function noteBuild(root: string): void {
   mkdirSync(dirname(stampFile(root)), { recursive: true });
   writeFileSync(stampFile(root), JSON.stringify(stampOf(root)));
 }
 
-/** Whether neither inputs nor outputs changed since the last build. */
 export function isBuilt(root: string): boolean {
   try {
     if (readFileSync(stampFile(root), 'utf8') !== JSON.stringify(stampOf(root))) return false;
   } catch {
     return false;
   }
-  // Callers that compare modification times get the result of comparing contents.
+  // For callers that compare modification times.
   const now = new Date();
   for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) utimesSync(join(root, 'dist', name), now, now);
   return true;
 }
 
-/** Digest of names and contents of files, recursively, without Node's compile cache. */
 function digestOf(root: string, places: readonly string[]): string {
   const digest = createHash('sha256');
   for (const file of places.flatMap((place) => filesAt(join(root, place)))) {

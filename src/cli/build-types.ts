@@ -1,6 +1,6 @@
 /**
- * `npm run prepack`: generates the types of the package's exports into `types/`. Node rejects TypeScript inside node_modules, and users
- * would compile sources there with their own options.
+ * `npm run prepack`: generates the types of the package's exports into `types/`. Node rejects TypeScript inside
+ * node_modules, and users would compile sources there with their own options.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,8 +27,8 @@ try {
       include: [],
     }),
   );
-  // tsc also checks the machines behind a replay, whose types cannot all be named, and reports them; they are not exported. A test that
-  // compiles a user's file finds missing types.
+  // tsc also checks the machines behind a replay, whose types cannot all be named, and reports them; they are not
+  // exported. A test that compiles a user's file finds missing types.
   const said = spawnSync('tsc', ['-p', project, '--checkers', '1'], { cwd: root, encoding: 'utf8' });
   const target = join(root, 'types');
   rmSync(target, { recursive: true, force: true });
@@ -41,7 +41,6 @@ try {
   rmSync(draft, { recursive: true, force: true });
 }
 
-/** The files and their relative imports, recursively. */
 function reachable(files: readonly string[]): Set<string> {
   const found = new Set(files);
   for (const file of found) {

@@ -1,4 +1,3 @@
-/** `npm run build`: builds unless `dist/` is up to date. */
 import { join } from 'node:path';
 import { isBuilt, noteBuild } from './build-stamp.ts';
 

@@ -1,4 +1,7 @@
-/** Bundles each program into few files under dist/: this takes a third of the start-up time and memory of loading the sources. */
+/**
+ * Bundles each program into few files under dist/: this takes a third of the start-up time and memory of loading the
+ * sources.
+ */
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -11,8 +14,8 @@ import { thirdPartyNotices } from './third-party.ts';
 const root = join(import.meta.dirname, '../..');
 
 /**
- * An import of a built-in module reads each of its properties, and some of them load others: fetch by node:http (14 MB and 40 ms of CPU
- * time), WebCrypto by node:crypto. With a call they are loaded only when used.
+ * An import of a built-in module reads each of its properties, and some properties load other modules: fetch by
+ * node:http (14 MB and 40 ms of CPU time), WebCrypto by node:crypto. A call loads them only when used.
  */
 const withoutFacades: Plugin = {
   name: 'without-facades',
@@ -21,7 +24,7 @@ const withoutFacades: Plugin = {
       isBuiltin(path)
         ? {
             path: path.replace(/^(node:)?/, 'node:'),
-            // An awaited import also provides each part by name.
+            // A dynamic import also provides each export by name.
             namespace: kind === 'require-call' ? 'builtin-require' : 'builtin-import',
           }
         : undefined,
@@ -33,7 +36,7 @@ const withoutFacades: Plugin = {
   },
 };
 
-/** Each access is marked as pure, so that esbuild leaves out the unused ones. */
+/** Each access is marked as pure, so that esbuild removes the unused ones. */
 function builtinImport(path: string): string {
   const names = Object.keys(process.getBuiltinModule(path) as object).filter(
     (name) => /^[\w$]+$/.test(name) && name !== 'default',
@@ -49,8 +52,8 @@ function builtinImport(path: string): string {
 }
 
 /**
- * Built-in modules that cost tens of milliseconds at start and are not used immediately: each is loaded by the first use of one of these
- * names.
+ * Built-in modules that cost tens of milliseconds at start and are not used immediately. Each is loaded by the first
+ * use of one of these names.
  */
 const laterModules: Readonly<Record<string, { functions: string; objects?: string; classes?: string }>> = {
   'node:http2': { functions: 'connect createServer', objects: 'constants' },
@@ -73,8 +76,8 @@ const laterModules: Readonly<Record<string, { functions: string; objects?: strin
 };
 
 /**
- * Pino checks at its start whether it runs in a thread, could start threads for unused destinations, and checks one number with Node's
- * assertions: this loads five built-in modules for nothing.
+ * At its start, Pino checks whether it runs in a thread, could start threads for unused destinations, and checks one
+ * number with Node's assertions, which loads five built-in modules without need.
  */
 const pinoAlone: Plugin = {
   name: 'pino-alone',
@@ -96,7 +99,7 @@ const loadedLater: Plugin = {
   name: 'loaded-later',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^node:/ }, ({ path, importer, kind }) =>
-      // A thread starts with it; a require may use any of its exports.
+      // A thread needs it at its start, and a `require` may use any of its exports.
       !(path in laterModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
         ? undefined
         : { path, namespace: 'loaded-later' },
@@ -121,9 +124,9 @@ function laterModule(path: string): string {
     ),
   ].join('\n');
 }
-// Chunk names contain hashes, so those of earlier builds would accumulate.
+// Chunk names contain hashes, so chunks of earlier builds would accumulate.
 rmSync(join(root, 'dist'), { recursive: true, force: true });
-/** With its threads and small programs, each of which needs an entry file. */
+/** Includes the threads and small programs of a program, each of which needs an entry file. */
 const threadsOf = {
   'pilot-agent': {
     'certificate-helper': 'src/agent/secrets/certificate-helper.ts',
@@ -140,7 +143,8 @@ const threadsOf = {
   },
 };
 const names = Object.keys(threadsOf) as (keyof typeof threadsOf)[];
-// With shared chunks each program would load seventy files; separately it loads five, with a quarter of the CPU time of a start.
+// With shared chunks each program would load seventy files; a separate build loads five, with a quarter of the CPU time
+// of a start.
 const programs = await Promise.all(
   names.map((name) =>
     build({
@@ -151,21 +155,21 @@ const programs = await Promise.all(
       outExtension: { '.js': '.mjs' },
       plugins: name === 'pilot-agent' ? [loadedLater, pinoAlone, withoutFacades] : [pinoAlone, withoutFacades],
       bundle: true,
-      // A rare extension is loaded on demand.
+      // A rarely used extension is loaded on demand.
       splitting: true,
       platform: 'node',
       format: 'esm',
       target: 'node22',
       sourcemap: 'linked',
       logLevel: 'warning',
-      // CommonJS dependencies in an ES module bundle call require.
       banner: {
         js: "import { createRequire as chartpilotRequire } from 'node:module'; const require = chartpilotRequire(import.meta.url);",
       },
     }),
   ),
 );
-// One character outside of Latin-1, even in a comment or a regular expression, makes V8 store the whole file with two bytes per character.
+// One character outside of Latin-1, even in a comment or a regular expression, makes V8 store the entire file with two
+// bytes per character.
 for (const { metafile } of programs) {
   for (const output of Object.keys(metafile.outputs).filter((file) => file.endsWith('.mjs'))) {
     const file = join(root, output);
@@ -194,7 +198,6 @@ const testRuntimes = await build({
   sourcemap: 'linked',
   logLevel: 'warning',
 });
-// Recorder for any XState program, also in a browser.
 const recorders = await build({
   absWorkingDir: root,
   metafile: true,
@@ -229,10 +232,9 @@ const page = await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   define: { 'process.env.NODE_ENV': '"production"' },
-  // Template of a page that exports itself as a file.
   loader: { '.html': 'text' },
   minify: true,
-  // ASCII only: the same bytes in every encoding with which a file may be opened.
+  // ASCII is the same in every encoding with which a file may be opened.
   charset: 'ascii',
   sourcemap: 'linked',
   logLevel: 'warning',

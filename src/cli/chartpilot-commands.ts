@@ -1,4 +1,3 @@
-/** The commands of `chartpilot`, the debugger. */
 import { Command } from 'commander';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 import { packageVersion } from '../runtime/package-root.ts';
@@ -34,7 +33,7 @@ export function chartpilot(): Command {
     .version(packageVersion(), '-V, --version', 'Print the version')
     .exitOverride();
   for (const make of commands) {
-    // addCommand does not copy settings, unlike command(): a wrong flag would exit with another code.
+    // Unlike `command()`, `addCommand` does not copy settings, and a wrong flag would exit with another code.
     program.addCommand(make(output).copyInheritedSettings(program));
   }
   return program;

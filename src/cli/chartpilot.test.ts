@@ -32,7 +32,7 @@ test.each([
   { flags: ['--world', 'discovery', '--stop'], says: '--stop cannot be used with --world discovery' },
   { flags: ['--machine', reservation, '--faults', '0'], says: '--faults cannot be used with --machine' },
   { flags: ['--samples', 'x.ts'], says: '--samples cannot be used with --world agent' },
-])('chartpilot explore $flags: a flag without effect is rejected', async ({ flags, says }) => {
+])('chartpilot explore $flags rejects a flag without effect', async ({ flags, says }) => {
   const { exitCode, stderr, stdout } = await chartpilot('explore', ...flags);
   expect(stderr).toContain(says);
   expect(stderr).toContain('--limit, --minutes');
@@ -50,7 +50,7 @@ test.each([
   { command: 'explore', before: ['--machine'], format: ['--format', 'json'] },
   { command: 'generate', before: [], format: [] },
   { command: 'diagram', before: [], format: ['--format', 'json'] },
-])('chartpilot $command: output of the user’s module goes to standard error', async ({ command, before, format }) => {
+])('chartpilot $command writes output of the user’s module to standard error', async ({ command, before, format }) => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const machine = join(folder, 'printing.machine.mjs');
@@ -72,7 +72,7 @@ export default createMachine({ id: 'printing', initial: 'a', states });
   if (format.includes('json')) JSON.parse(stdout);
 });
 
-test('chartpilot explore --machine: infinite states are explored up to a limit, which the result names', async () => {
+test('chartpilot explore --machine explores infinite states up to a limit, which the result names', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const machine = join(folder, 'endless.machine.mjs');

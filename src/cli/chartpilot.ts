@@ -1,4 +1,3 @@
-/** `chartpilot`: the debugger's command line. */
 import { ChartpilotError } from '../runtime/errors.ts';
 import { reserveStandardOutput } from '../runtime/output/outlet.ts';
 import { chartpilot } from './chartpilot-commands.ts';
@@ -8,6 +7,6 @@ import { runProgram } from './run-program.ts';
 const misused = 2;
 const bug = 70;
 
-// explore, generate, replay and diagram execute a user's module, which may print; their own output may be JSON.
+// explore, generate, replay and diagram execute a user's module, which may print, and their own output may be JSON.
 reserveStandardOutput();
 await runProgram(chartpilot(), { misused, failed: (error) => (error instanceof ChartpilotError ? misused : bug) });

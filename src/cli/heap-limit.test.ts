@@ -1,4 +1,3 @@
-/** Tests `bin/heap-limit.sh`, which sets pilot-discovery's heap limit. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +7,10 @@ import { packageRoot } from '../runtime/package-root.ts';
 
 const gibibyte = 2 ** 30;
 
-/** @param files of the cgroup mount, by path. @returns the flag; empty if none */
+/**
+ * @param files of the cgroup mount, by path
+ * @returns the flag; empty if none
+ */
 function flag(cgroups: string, files: Record<string, string>, env: NodeJS.ProcessEnv = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'cp-heap-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -31,14 +33,14 @@ function flag(cgroups: string, files: Record<string, string>, env: NodeJS.Proces
   });
 }
 
-it('the heap has five eighths of the limit of the container, with cgroup v2 and v1', () => {
+it("heap-limit.sh gives the heap five eighths of the container's limit, with cgroup v2 and v1", () => {
   expect(flag('0::/\n', { 'memory.max': `${gibibyte}\n` })).toBe('--max-old-space-size=640');
   expect(flag('4:memory:/\n0::/\n', { 'memory/memory.limit_in_bytes': `${gibibyte}\n` })).toBe(
     '--max-old-space-size=640',
   );
 });
 
-it('the smallest limit of the group and its parents applies, whether or not the path of the group is visible', () => {
+it("heap-limit.sh applies the smallest limit of the cgroup and its parents, whether or not the cgroup's path is visible", () => {
   const nested = {
     'memory.max': 'max\n',
     'pods/memory.max': `${gibibyte}\n`,
@@ -48,7 +50,7 @@ it('the smallest limit of the group and its parents applies, whether or not the 
   expect(flag('0::/host/path/of/it\n', { 'memory.max': `${gibibyte}\n` })).toBe('--max-old-space-size=640');
 });
 
-it('no limit, one above the memory of the machine, or a heap that NODE_OPTIONS limit gives no flag', () => {
+it("heap-limit.sh prints no flag without a limit, for one above the machine's memory, or if NODE_OPTIONS limits the heap", () => {
   expect(flag('0::/\n', { 'memory.max': 'max\n' })).toBe('');
   expect(flag('4:memory:/\n', { 'memory/memory.limit_in_bytes': '9223372036854771712\n' })).toBe('');
   expect(flag('0::/\n', { 'memory.max': `${32 * gibibyte}\n` })).toBe('');
@@ -58,7 +60,7 @@ it('no limit, one above the memory of the machine, or a heap that NODE_OPTIONS l
   expect(flag('0::/\n', limited, { NODE_OPTIONS: '--max_old_space_size=300' })).toBe('');
 });
 
-it('a limit from the chart applies if no cgroup is visible; a small one leaves enough heap to start', () => {
+it('heap-limit.sh applies the limit of the Helm chart if no cgroup is visible, and leaves enough heap to start', () => {
   expect(flag('', {}, { CHARTPILOT_MEMORY_LIMIT_BYTES: `${gibibyte}` })).toBe('--max-old-space-size=640');
   expect(flag('0::/\n', { 'memory.max': `${50 * 2 ** 20}\n` })).toBe('--max-old-space-size=64');
 });

@@ -1,4 +1,4 @@
-/** The examples in `--help` of all commands work as they are shown. */
+/** The examples in `--help` of all commands work as shown. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ mkdirSync(join(folder, 'ca'));
 /** Runs a command line in the folder of the examples. */
 function start(line: string): ChildProcess {
   const { PATH, HOME } = process.env;
-  // Not the cluster of the user who runs the tests.
+  // Prevents access to the cluster of the user that runs the tests.
   const KUBECONFIG = join(folder, 'kubeconfig');
   const env = { PATH: `${bin}:${PATH}`, HOME, KUBECONFIG, DISABLE_ENVOY: 'true', POD_NAMESPACE: 'default' };
   const child = spawn('sh', ['-c', line], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -98,11 +98,11 @@ const servers: Readonly<Record<string, { readonly overrides: string; readonly re
   'chartpilot visualize': { overrides: '--port 0', ready: /http:\/\/127/ },
   'pilot-agent wait': { overrides: '', ready: /Waiting for Envoy/ },
 };
-/** They send requests to a port that is unused in this test. */
+/** Examples that send requests to a port that is unused in this test. */
 const needsServer = /^pilot-\S+ (request|changes|certificates)|--attach|--otlp/;
 /** test/cluster/check-installation.test.ts runs it in a cluster. */
 const needsCluster = /^pilot-discovery check/;
-/** A trace of an older version deviates. */
+/** A trace of an older version may deviate. */
 const mayDiffer = /^chartpilot (check|replay) /;
 
 describe('an example of --help', () => {
@@ -116,7 +116,7 @@ describe('an example of --help', () => {
   const servesUntilStopped = ({ command, line }: { command: string; line: string }): boolean =>
     command in servers && !/--output|--attach/.test(line);
 
-  test.each(examples.filter((example) => !servesUntilStopped(example)))('works: $line', async ({ line }) => {
+  test.each(examples.filter((example) => !servesUntilStopped(example)))('works as shown: $line', async ({ line }) => {
     const { code, stderr } = await run(line);
     expect(stderr).not.toMatch(/unknown|See '/);
     if (needsServer.test(line)) expect(stderr).toMatch(/ECONNREFUSED|404|^$/);
@@ -125,7 +125,7 @@ describe('an example of --help', () => {
     else expect(mayDiffer.test(line) ? [0, 1] : [0], stderr).toContain(code);
   });
 
-  test.each(examples.filter(servesUntilStopped))('starts: $line', async ({ command, line }) => {
+  test.each(examples.filter(servesUntilStopped))('starts a server: $line', async ({ command, line }) => {
     const { overrides, ready } = servers[command]!;
     const child = start(`exec ${line} ${overrides}`);
     let output = '';

@@ -1,4 +1,3 @@
-/** `npm run envoy`: ensures that an Envoy is installed. */
 import { findEnvoy, installEnvoy } from '../agent/envoy/envoy-binary.ts';
 import { explainError } from '../runtime/errors.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';

@@ -58,7 +58,7 @@ async function serverOf(answer: string): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('validate reports every error to a slow reader', async () => {
+test('validate writes every error to a slow reader', async () => {
   const mesh = manyErrors(3_000);
   const pipe = new NamedPipe();
   const child = spawn(bin('pilot-discovery'), ['validate', mesh], { stdio: ['ignore', pipe.writeEnd, 'ignore'] });
@@ -68,7 +68,7 @@ test('validate reports every error to a slow reader', async () => {
   expect(code).toBe(1);
 });
 
-test('validate writes completely to a pipe created by Node', async () => {
+test('validate writes its entire output to a pipe created by Node', async () => {
   const child = spawn(bin('pilot-discovery'), ['validate', '--format', 'json', manyErrors(2_000)], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -96,11 +96,11 @@ test('request prints a response of any length', async () => {
   expect(code).toBe(0);
 });
 
-describe.each(programs)('%s', (program) => {
+describe.each(programs)('the output of %s', (program) => {
   const run = (stdio: ('ignore' | 'pipe' | number)[], ...args: string[]) =>
     spawnSync(bin(program), args, { stdio: stdio as never, encoding: 'utf8', timeout: 60_000 });
 
-  test('exits silently when its reader has closed the pipe', () => {
+  test('ends without an error message when its reader has closed the pipe', () => {
     const pipe = new NamedPipe();
     pipe.leave();
     const { stderr, signal } = run(['ignore', pipe.writeEnd, 'pipe'], '--help');
@@ -109,7 +109,7 @@ describe.each(programs)('%s', (program) => {
     expect(signal).toBe(null);
   });
 
-  test('reports that its output does not fit on the disk, and fails', () => {
+  test('is reported if it does not fit on the disk, and the program fails', () => {
     const full = openSync('/dev/full', 'w');
     const { stderr, status } = run(['ignore', full, 'pipe'], '--help');
     closeSync(full);
@@ -117,7 +117,7 @@ describe.each(programs)('%s', (program) => {
     expect(status).toBe(1);
   });
 
-  test('exits with the same code if the error cannot be written', () => {
+  test('results in the same exit code if the error cannot be written', () => {
     const full = openSync('/dev/full', 'w');
     const { status } = run(['ignore', full, full], 'no-such-command', '--nonsense');
     closeSync(full);
@@ -126,21 +126,24 @@ describe.each(programs)('%s', (program) => {
 });
 
 test.each([
-  ['what is wrong', [manyErrors, 1]],
-  ['more than fits into a pipe', [manyErrors, 3_000]],
-  ['that all is well', [() => folderWith('kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n'), 0]],
-] as const)('validate that cannot write %s does not report errors in files', (_, [mesh, count]) => {
-  const full = openSync('/dev/full', 'w');
-  const { stderr, status } = spawnSync(bin('pilot-discovery'), ['validate', '--format', 'json', mesh(count)], {
-    stdio: ['ignore', full, 'pipe'],
-    encoding: 'utf8',
-  });
-  closeSync(full);
-  expect(stderr).toMatch(/^standard output cannot be written: ENOSPC.*\n$/);
-  expect(status).toBe(3);
-});
+  ['errors', [manyErrors, 1]],
+  ['more errors than fit into a pipe', [manyErrors, 3_000]],
+  ['that all files are valid', [() => folderWith('kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n'), 0]],
+] as const)(
+  'pilot-discovery validate exits with another code than for invalid files if it cannot write %s',
+  (_, [mesh, count]) => {
+    const full = openSync('/dev/full', 'w');
+    const { stderr, status } = spawnSync(bin('pilot-discovery'), ['validate', '--format', 'json', mesh(count)], {
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    });
+    closeSync(full);
+    expect(stderr).toMatch(/^standard output cannot be written: ENOSPC.*\n$/);
+    expect(status).toBe(3);
+  },
+);
 
-test('the rest of a long output is not computed for a reader that has closed the pipe', () => {
+test('a command stops computing a long output when its reader has closed the pipe', () => {
   const mesh = manyErrors(3_000);
   const { stdout, stderr } = spawnSync('sh', ['-c', `'${bin('pilot-discovery')}' validate '${mesh}' | head -1`], {
     encoding: 'utf8',
@@ -165,7 +168,7 @@ test('validate reads standard input to its end, however slow the writer is', asy
   expect([(await ended)[0], told]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
 
-test('a log that cannot be written is reported on another output', async () => {
+test('a program reports a log that cannot be written on another output', async () => {
   const quiet = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
   const child = spawn(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
     cwd: folder(),

@@ -1,4 +1,3 @@
-/** The commands of `pilot-agent` (spec/agent.md §1). */
 import { Command } from 'commander';
 import { standardError } from '../runtime/output/standard-streams.ts';
 import { bootstrapCommand } from './commands/bootstrap.ts';
@@ -9,7 +8,6 @@ import { versionCommand } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
 import { takeLogFlags } from './flags/log-flags.ts';
 
-/** @param proxy the command `proxy` */
 export function pilotAgent(proxy: Command): Command {
   const program = new Command('pilot-agent')
     .description('Run Envoy as a sidecar or gateway: generate its bootstrap, start, hot restart and drain it.')
@@ -32,7 +30,7 @@ export function pilotAgent(proxy: Command): Command {
     .addCommand(istioCleanIptablesCommand())
     .addCommand(completionCommand('pilot-agent'))
     .addCommand(versionCommand('pilot-agent'));
-  // addCommand, unlike command, does not copy the settings of the program.
+  // Unlike `command`, `addCommand` does not copy the settings of the program.
   for (const command of program.commands) {
     command.exitOverride();
     takeLogFlags(command);
@@ -41,8 +39,8 @@ export function pilotAgent(proxy: Command): Command {
 }
 
 /**
- * Flags before the command's name belong to `proxy`, as in Istio; it ignores unknown ones, and other commands ignore all (spec/agent.md
- * §1.1). A word after an unknown flag is its value, unless it names a command.
+ * Flags before the command's name belong to `proxy`, as in Istio. It ignores unknown ones, and other commands ignore
+ * all (spec/agent.md §1.1). A word after an unknown flag is its value, unless it names a command.
  */
 export function commandFirst(program: Command, args: readonly string[]): readonly string[] {
   const names = new Set(program.commands.map((command) => command.name()));

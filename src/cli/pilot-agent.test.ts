@@ -30,47 +30,47 @@ test.each([
   ],
   ['a missing argument', ['request', 'GET'], /missing required argument 'path'\. See 'pilot-agent request --help'\n/],
   [
-    '§1.1 a flag that nobody knows, before the command',
+    '§1.1 an invalid role after an unknown flag before the command',
     ['--bogus', 'proxy', 'waypoint'],
     /proxy type: .*"waypoint" \[FLAG_INVALID\]\n/,
   ],
   [
-    '§1.1 its value too',
+    '§1.1 an invalid role after an unknown flag with a value',
     ['--bogus', 'of it', 'proxy', 'waypoint', '--other=1'],
     /proxy type: .*"waypoint" \[FLAG_INVALID\]\n/,
   ],
   [
-    '§1.1 a flag of the command before it',
+    '§1.1 an invalid role after a known flag before the command',
     ['--log_target', '/nowhere/log', 'proxy', 'waypoint', '--watchDelay', 'soon'],
     /proxy type: .*"waypoint" \[FLAG_INVALID\]\n/,
   ],
   [
-    'another role',
+    'an unknown role',
     ['proxy', 'waypoint'],
     /proxy type: must be one of sidecar, router, got "waypoint" \[FLAG_INVALID\]\n/,
   ],
   [
-    'several values at once',
+    'several invalid values, all in one error',
     ['proxy', '--watchDelay', 'soon', '--statusPort', '15000', '--hotRestart', 'maybe'],
     /--watchDelay: .*"soon"; --hotRestart: .*"maybe"; --statusPort, --proxyAdminPort: .*15000.* \[FLAG_INVALID\]\n/,
   ],
   [
-    'a file that is not there',
+    'a missing file',
     ['proxy', '--customConfigFile', '/nowhere'],
     /--customConfigFile: .*"\/nowhere".* \[FLAG_INVALID\]\n/,
   ],
-  ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /\/etc: EISDIR.* \[FILE_UNREADABLE\]\n/],
+  ['a directory instead of a file', ['proxy', '--meshConfig', '/etc'], /\/etc: EISDIR.* \[FILE_UNREADABLE\]\n/],
   [
-    '§1.1 --log_target',
+    '§1.1 --log_target in a missing directory',
     ['proxy', '--log_target', '/nowhere/log'],
     /--log_target: .*"\/nowhere\/log".* \[FLAG_INVALID\]\n/,
   ],
   [
-    'no certificate of the control plane',
+    'a missing root certificate of the control plane',
     ['proxy'],
     /root certificate of the control plane .* does not exist.* \[CONFIG_INVALID\]\n.*XDS_ROOT_CA/,
   ],
-])('%s', (_, args, expected) => {
+])('pilot-agent rejects %s', (_, args, expected) => {
   const { code, stderr } = run(...args);
   expect(stderr).toMatch(expected);
   expect(stderr.split('\n').length).toBeLessThan(5);
@@ -92,7 +92,7 @@ test.each([
   ['istio-clean-iptables', ''],
   ['version', ''],
   ['completion', '<shell>'],
-])('§1.1 %s', (command, words) => {
+])('§1.1 %s shows its arguments in its help', (command, words) => {
   const { status, stdout } = spawnSync(process.execPath, [programFile('pilot-agent'), command, '--help'], {
     encoding: 'utf8',
     cwd: '/',

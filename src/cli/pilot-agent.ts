@@ -9,8 +9,8 @@ import { runProgram } from './run-program.ts';
 const setUpFailed = 255;
 
 /**
- * The launcher uses this word to start an agent that replaces an older one. It is a command, not a flag or a variable: a program that does
- * not know it exits, where it would otherwise stop a running agent.
+ * The launcher passes this word to start an agent that replaces an older one. It is a command, not a flag or a
+ * variable, because a program that does not know it exits instead of stopping a running agent.
  */
 const successionWord = 'succeed';
 const words = process.argv.slice(2);
@@ -20,7 +20,10 @@ function giveUpBooting(): void {
   void endProgram();
 }
 
-/** Until the charts of a newer agent run, which have limits: it must not wait for an address or a download indefinitely. */
+/**
+ * Limits the start of a newer agent until its charts run, which have limits. It must not wait for an address or a
+ * download indefinitely.
+ */
 const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
 
 const succession = succeeds ? { booted: () => clearTimeout(bootLimit) } : undefined;

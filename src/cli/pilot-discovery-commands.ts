@@ -1,4 +1,3 @@
-/** The commands of `pilot-discovery` (spec/discovery.md §1). */
 import { Command } from 'commander';
 import { checkInstallationCommand } from './commands/check-installation.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -13,7 +12,6 @@ import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { registerConformanceCommand } from './commands/xds-conformance.ts';
 
-/** @param discovery the command `discovery` */
 export function pilotDiscovery(discovery: Command): Command {
   const program = new Command('pilot-discovery')
     .description('Istio control plane: read mesh configuration and serve it to Envoy proxies over xDS.')
@@ -40,7 +38,7 @@ export function pilotDiscovery(discovery: Command): Command {
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand('pilot-discovery'));
   registerConformanceCommand(program);
-  // addCommand, unlike command, does not copy the settings of the program.
+  // Unlike `command`, `addCommand` does not copy the settings of the program.
   for (const command of program.commands) command.exitOverride();
   return program;
 }

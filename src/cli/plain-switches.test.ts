@@ -19,7 +19,7 @@ test('§1.1 the last of several values applies', () => {
   expect(plainSwitches(program, ['a', '--plain=false', '--plain'])).toEqual(['a', '--plain']);
 });
 
-test('arguments after -- are unchanged and reset nothing', () => {
+test('arguments after -- are unchanged and do not reset switches', () => {
   const args = ['a', '--plain', '--', '--plain=true', '--plain=false'];
   expect(plainSwitches(program, args)).toEqual(args);
 });

@@ -13,14 +13,15 @@ const advice =
 
 export interface AgentTraffic {
   readonly role: string;
-  /** False if the agent's options disable redirection: interception mode NONE. */
+  /** False if the agent's options disable redirection (interception mode NONE). */
   readonly intercepts: boolean;
 }
 
 /**
- * Warns an agent that runs as root, or whose redirection cannot be read.
+ * Logs a warning if the agent runs as root, or if its redirection cannot be read.
  *
- * @throws ChartpilotError REDIRECTION_LOOP if rules of this network namespace would redirect Envoy's connections to Envoy
+ * @throws ChartpilotError REDIRECTION_LOOP if rules of this network namespace would redirect Envoy's connections to
+ * Envoy
  */
 export async function refuseRedirectionLoop(log: Logger, { role, intercepts }: AgentTraffic): Promise<void> {
   const sender: Sender = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };

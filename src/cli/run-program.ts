@@ -7,7 +7,6 @@ import { reportFlagValues } from './flags/flag-values.ts';
 import { plainSwitches } from './plain-switches.ts';
 import { configureUsage, fullNameOf } from './usage.ts';
 
-/** Exit codes of a program that failed. */
 export interface FailureCodes {
   /** The command line was invalid; commander has printed the error. */
   readonly misused: number;
@@ -15,12 +14,12 @@ export interface FailureCodes {
   readonly failed: (error: unknown) => number;
 }
 
-/** For a PATH without an absolute folder, because an empty one means the working directory. */
+/** Replaces a PATH without an absolute folder, because an empty PATH means the working directory. */
 const usualPath = '/usr/bin:/bin';
 
 /**
- * Runs a program's command line, prints its error, and exits once all output is written, even if handles are still open.
- * The exit code is `process.exitCode` if a command has set it.
+ * Runs a program's command line, prints its error, and exits once all output is written, even if handles are still
+ * open. The exit code is `process.exitCode` if a command has set it.
  */
 export async function runProgram(
   program: Command,
@@ -31,7 +30,6 @@ export async function runProgram(
   return endProgram();
 }
 
-/** Runs a program's command line, prints its error, and sets `process.exitCode`. */
 export async function runCommandLine(
   program: Command,
   { misused, failed }: FailureCodes,
@@ -53,7 +51,6 @@ export async function runCommandLine(
   }
 }
 
-/** For an invalid flag whose error has no hint. */
 function helpLineOf(error: unknown, program: Command, args: readonly string[]): string {
   if (!(error instanceof ChartpilotError) || error.code !== 'FLAG_INVALID' || error.hint !== undefined) return '';
   const command = program.commands.find((candidate) => args.includes(candidate.name())) ?? program;

@@ -1,4 +1,3 @@
-/** Third-party code in `dist/`, with its licenses. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
@@ -75,7 +74,6 @@ function addressOf({ name, homepage, repository }: Manifest): string {
     .replace(/^[\w.-]+\/[\w.-]+$/, 'https://github.com/$&');
 }
 
-/** First comment of a source file. */
 function headOf(text: string): string {
   const lines = text.split('\n');
   const end = lines.findIndex((line) => !line.startsWith('//'));

@@ -33,7 +33,7 @@ export function unknownFlagsOf(command: Command, args: readonly string[]): strin
     });
 }
 
-/** Includes the program: `pilot-agent proxy`. */
+/** With the name of the program: `pilot-agent proxy`. */
 export function fullNameOf(command: Command): string {
   return command.parent ? `${fullNameOf(command.parent)} ${command.name()}` : command.name();
 }
@@ -64,7 +64,6 @@ function described(description: string, choices: readonly string[] | undefined, 
   return `${description}${values}${isShown ? ` (default ${defaultValue})` : ''}`;
 }
 
-/** Commands before options. */
 function formatHelp(command: Command, help: Help): string {
   const sections = Help.prototype.formatHelp.call(help, command, help).split(/\n(?=\S.*:\n {2})/);
   const isOptions = (section: string): boolean => /^ {2}-/m.test(section) && !/^Usage:/.test(section);

@@ -1,4 +1,7 @@
-/** Every flag of every command with a wrong value, misspelled, repeated and empty: an error or a warning names it, without a stack. */
+/**
+ * Every flag of every command with a wrong value, misspelled, repeated and empty: an error or a warning names it,
+ * without a stack trace.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +33,7 @@ interface Program {
   readonly rewrite: (args: readonly string[], program: Command) => readonly string[];
 }
 
-/** The programs; long-running commands exit where they would start something. */
+/** Long-running commands exit where they would start a process. */
 const programs: Readonly<Record<string, Program>> = {
   'pilot-agent': {
     make: () =>
@@ -83,7 +86,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 const wrong = join(mesh, 'such+value');
 /** Placeholders of flags that accept any text. */
 const anyText = /<(id|name|suffix|domain|token|audience|module|method)>/;
-/** Values that are checked on use, after the part of a command that runs here. */
+/** Values that are checked on use, after the tested code of a command. */
 const checkedLater: Readonly<Record<string, string>> = {
   '--binaryPath': 'Envoy is found when it is started',
   '--configPath': 'requireFolders (requirements.test.ts)',
@@ -171,7 +174,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is empty is reported, unless this has a meaning', async () => {
+  test('that is empty is reported, unless an empty value has a meaning', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;

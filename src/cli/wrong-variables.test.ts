@@ -1,5 +1,6 @@
 /**
- * Every environment variable of both programs with wrong values: an error or a warning contains the name, the value and the expected form.
+ * Every environment variable of both programs with wrong values: an error or a warning contains the name, the value and
+ * the expected form.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -66,7 +67,7 @@ const ofAgent: Readonly<Record<string, Kind>> = {
   WORKLOAD_RSA_KEY_SIZE: 'integer',
 };
 
-/** Any text is valid, or the value is checked on use. */
+/** Variables that accept any text, or whose value is checked on use. */
 const notChecked: Readonly<Record<string, string>> = {
   CA_ADDR: 'any address',
   CA_PROVIDER: 'the log names an unsupported one as the reason for no certificate',
@@ -116,7 +117,7 @@ function report(resolve: () => readonly LogWarning[]): string {
   }
 }
 
-/** Missing parts of the report. */
+/** Missing texts of the report. */
 function missingIn(text: string, name: string, value: string): string[] {
   const parts: [string, boolean][] = [
     ['name', text.includes(name)],
@@ -128,7 +129,7 @@ function missingIn(text: string, name: string, value: string): string[] {
     .map(([part]) => `${name}=${value}: no ${part} in ${text.slice(0, 200)}`);
 }
 
-test('every wrong variable of pilot-agent is reported with its name, its value and the expected form', () => {
+test('pilot-agent reports every wrong variable with its name, its value and the expected form', () => {
   const silent: string[] = [];
   for (const [name, kind] of Object.entries(ofAgent)) {
     for (const value of wrongValues[kind]) {
@@ -151,7 +152,7 @@ const kindOf: Readonly<Record<string, Kind>> = {
   percent: 'percent',
 };
 
-test('every wrong variable of pilot-discovery is reported with its name, its value and the expected form', () => {
+test('pilot-discovery reports every wrong variable with its name, its value and the expected form', () => {
   const reads = [...sourcesIn('src/discovery').matchAll(/from\.(\w+)\(\s*'([A-Z][A-Z0-9_]+)'/g)];
   const walked = reads.flatMap(([, method = '', name = '']) =>
     kindOf[method] ? [{ name, kind: kindOf[method] }] : [],
@@ -167,7 +168,7 @@ test('every wrong variable of pilot-discovery is reported with its name, its val
   expect(silent).toEqual([]);
 });
 
-test('the walk names every variable that pilot-agent reads', () => {
+test('the list of tested variables contains every variable that pilot-agent reads', () => {
   const text = sourcesIn('src/agent');
   const names = [...text.matchAll(/\benv\.([A-Z][A-Z0-9_]{2,})\b|switchOf\('([A-Z][A-Z0-9_]+)'/g)];
   const found = new Set(names.map(([, property, variable]) => property ?? variable ?? ''));

@@ -1,4 +1,4 @@
-/** The output of a command: `out` is the result, `error` are errors and warnings. */
+/** `out` is the result, `error` are errors and warnings. */
 export interface CommandOutput {
   out: (text: string) => void;
   error: (text: string) => void;

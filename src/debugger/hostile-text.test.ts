@@ -1,4 +1,3 @@
-/** Text of an untrusted trace never reaches a terminal as control characters. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /**
- * Clears the screen, sets the window title, writes into the clipboard, also with a single C1 character, and forges a
+ * Clears the screen, sets the window title, writes into the clipboard (also with a single C1 character), and forges a
  * line.
  */
 const hostile = (word: string): string =>
@@ -64,7 +63,7 @@ test('chartpilot check prints no control characters of a trace', async () => {
     expect(text).not.toMatch(anyControl);
     expect(text).not.toMatch(/^forged/m);
   }
-  // The diagrams of the program are not known: the error names the program.
+  // The package has no diagrams of this program, and the error contains the program name.
   const refused = await printed((output) => checkTraces([path], { format: 'text' }, output));
   expect(refused).toContain('world');
   expect(refused).not.toMatch(anyControl);

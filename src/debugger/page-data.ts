@@ -1,10 +1,9 @@
-/** Data that the page gets from its server, or contains if it is a single file. */
+/** Data of the page, sent by its server or embedded in a single file. */
 
 import type { TraceHeader } from '../runtime/trace/trace.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
 import type { Verdict } from './verdicts/verdict.ts';
 
-/** A trace that can be opened. */
 export interface Source {
   /** The displayed name: `sidecar`, `agent.trace`. */
   readonly name: string;
@@ -13,39 +12,35 @@ export interface Source {
   readonly place: string;
 }
 
-/** The displayed name of several programs merged into one trace. */
 export const togetherName = 'on one axis';
 
-/** Data that belong to a trace in addition to its records. */
 export interface Session {
-  /** The chart of each machine in the header of the trace, as SVG text, by the ID of the machine. */
+  /** The charts of the machines in the trace header, as SVG text, by machine ID. */
   readonly charts: Readonly<Record<string, string>>;
   /** Brief charts of the same machines, with inactive states folded. */
   readonly briefCharts: Readonly<Record<string, readonly BriefChart[]>>;
   /** By machine ID, the reason why a machine has no chart; absent if all machines have one. */
   readonly notDrawn?: Readonly<Record<string, string>>;
   /**
-   * The wall clock of the page's server at the time of the response (ms since 1970): that of the program's host, if the
-   * program is running.
+   * The wall clock of the page's server at the time of the response (ms since 1970), which is that of a running
+   * program's host.
    */
   readonly now?: number;
-  /** The sequence diagrams that the trace is checked against; empty for a program whose diagrams are not known. */
+  /** The sequence diagrams that the trace is checked against; empty for a program without bundled diagrams. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
-  /** For an exported file with a part of a trace: data on the whole trace. */
+  /** For an exported file with a part of a trace: data on the entire trace. */
   readonly part?: TracePart;
 }
 
 export interface TracePart {
-  /** Records of the whole trace. */
   readonly of: number;
-  /** The summary of the whole trace within the part, by positions in the part. */
+  /** The findings of the entire trace that are within the part, with positions in the part. */
   readonly verdicts: readonly Verdict[];
 }
 
 /** The fields of a trace header that its {@link Session} is built from. */
 export type Described = Pick<TraceHeader, 'program' | 'machines'>;
 
-/** Paths below the address of the page. */
 export const sourcesPath = 'sources.json';
 export const sessionPath = (source: number): string => `session/${source}.json`;
 export const tracePath = (source: number): string => `trace/${source}`;

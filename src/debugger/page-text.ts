@@ -1,13 +1,12 @@
-/** Builds the text of a single-file page, for `chartpilot visualize --output` and for the page. */
+/** Text of a single-file page, for `chartpilot visualize --output` and for the page itself. */
 
-/** The built files of the page. */
 export interface PageTexts {
   readonly 'index.html': string;
   readonly 'page.js': string;
   readonly 'page.css': string;
 }
 
-/** The script as embedded in the file: the content security policy contains the hash of exactly this text. */
+/** The script as embedded in the file; the content security policy contains the hash of exactly this text. */
 export function inlineScript(script: string): string {
   // In JavaScript and JSON these texts occur only inside strings, where the escape has the same meaning.
   return script
@@ -28,12 +27,11 @@ export function aroundData(texts: PageTexts, hash: string): { readonly before: s
   return { before, behind: `<script>${inlineScript(texts['page.js'])}</script>${body}` };
 }
 
-/** An element that contains JSON for the page. */
 export function jsonElement(id: string, value: unknown): string {
   return `<script type="application/json" id="${id}">${withoutTags(JSON.stringify(value))}</script>\n`;
 }
 
-/** The start and end tag of an element for a trace. Its content must be escaped by {@link withoutTags}. */
+/** Start and end tag of an element for a trace, whose content must be escaped by {@link withoutTags}. */
 export function traceTags(id: string): readonly [string, string] {
   return [`<script type="text/plain" id="${id}">`, '</script>\n'];
 }
@@ -44,7 +42,7 @@ export function withoutTags(json: string): string {
 }
 
 function withStyles(head: string, styles: string, hash: string): string {
-  // No connect-src: the page sends no requests.
+  // No `connect-src`: the page sends no requests.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
   const [before, after] = split(head, '<link rel="stylesheet" href="page.css">');
   const [top, rest] = split(before, '<meta charset="utf-8">');

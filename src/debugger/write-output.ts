@@ -4,11 +4,11 @@ import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { makeFolder } from '../runtime/files/make-folder.ts';
 import { visibleText } from '../runtime/visible-text.ts';
 
-/** A new file that contains data of a trace is readable by its owner only, as the trace is. */
+/** Output that contains data of a trace is readable by its owner only, like the trace. */
 export const ownersOnly = 0o600;
 
 /**
- * Writes the output of a flag, and creates the folders above it.
+ * Writes the output of a flag, and creates its parent folders.
  *
  * @param flag as in `--output`
  * @param traces input files, which must not be overwritten

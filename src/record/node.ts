@@ -3,18 +3,21 @@ import { traceFile } from '../runtime/trace/trace-file.ts';
 import { type Recording, type RecordOptions, recordTo } from './record.ts';
 
 export interface RecordToFileOptions extends RecordOptions {
-  /** Size in bytes at which the file is renamed to `<path>.1` and a new one is started; default 64 MiB. */
+  /** Size in bytes at which the file is renamed to `<path>.1` and a new one is started (default 64 MiB). */
   readonly maxBytes?: number;
 }
 
 /**
- * Records into a file with mode 0600. A full disk or a moved file loses records but never stops the program; the last records are also
- * written if the program exits without {@link Recording.close}.
+ * Records into a file with mode 0600. A full disk or a moved file loses records but never stops the program. The last
+ * records are also written if the program exits without {@link Recording.close}.
  *
  * @throws Error if a trace cannot be written there
  *
- * @example const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] }); createActor(lockMachine, {
- * id: 'lock', inspect }).start();
+ * @example
+ * ```ts
+ * const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] });
+ * createActor(lockMachine, { id: 'lock', inspect }).start();
+ * ```
  */
 export function recordToFile(path: string, options: RecordToFileOptions): Recording {
   const { maxBytes, ...rest } = options;

@@ -20,7 +20,6 @@ const linesOf = (text: string): TraceLine[] =>
     });
 const recordsIn = (text: string): TraceRecord[] => linesOf(text).slice(1) as TraceRecord[];
 
-/** Stores received events in its context. */
 const keeper = setup({
   types: { context: {} as { kept: unknown }, events: {} as { type: 'keep'; data: unknown } },
 }).createMachine({
@@ -42,7 +41,7 @@ function kept(
 const valueOf = (records: readonly TraceRecord[]): unknown =>
   records.flatMap((line) => (line.kind === 'step' ? (line.change ?? []) : [])).at(-1)?.value;
 
-test('the actions of an actor are a trace, with the definition and source of its machine', () => {
+test('a recording contains the actions of an actor, and the definition and source of its machine', () => {
   const { recording, records } = kept(['a']);
   const [header] = linesOf(recording.text());
   expect(header).toMatchObject({
@@ -56,7 +55,7 @@ test('the actions of an actor are a trace, with the definition and source of its
   expect(valueOf(records)).toBe('a');
 });
 
-test('actors with the same id below different parents have different names', () => {
+test('a recording has different names for actors with the same ID below different parents', () => {
   const child = createMachine({ id: 'child' });
   const parent = setup({ actors: { child } }).createMachine({ id: 'parent', invoke: { id: 'fetcher', src: 'child' } });
   const recording = record({ program: 'test', machines: [parent] });
@@ -65,7 +64,7 @@ test('actors with the same id below different parents have different names', () 
   expect(spawned).toEqual(['one', 'one/fetcher', 'two', 'two/fetcher']);
 });
 
-describe('a context with complex data', () => {
+describe('the recording of a context with complex data', () => {
   const around: Record<string, unknown> = { name: 'ring' };
   around.self = around;
   around.list = [around];
@@ -86,11 +85,11 @@ describe('a context with complex data', () => {
   );
 
   test.each<[string, unknown, unknown]>([
-    ['goes round in circles', around, { name: 'ring', self: '[cycle]', list: ['[cycle]'] }],
-    ['throws when a field is read', throwing, { fine: 1, broken: '[unreadable]' }],
-    ['throws when it is looked at', hostileProxy, '[unreadable]'],
+    ['supports a cyclic context', around, { name: 'ring', self: '[cycle]', list: ['[cycle]'] }],
+    ['supports a field that throws when it is read', throwing, { fine: 1, broken: '[unreadable]' }],
+    ['supports a proxy that throws on any access', hostileProxy, '[unreadable]'],
     [
-      'says something else as JSON',
+      'supports a toJSON method',
       {
         toJSON: () => {
           throw new Error('no JSON');
@@ -100,25 +99,25 @@ describe('a context with complex data', () => {
       { a: 1 },
     ],
     [
-      'holds what JSON does not know',
+      'supports values that JSON cannot represent',
       { n: 10n, d: new Date(0), m: new Map([[1, 2]]), s: Symbol('x'), e: new Error('bad') },
       { n: '10', d: '[Date]', m: '[Map]', s: 'Symbol(x)', e: 'bad' },
     ],
-    ['has a prototype as a field', JSON.parse('{"__proto__":{"polluted":true},"a":1}'), { a: 1 }],
+    ['supports a field named __proto__', JSON.parse('{"__proto__":{"polluted":true},"a":1}'), { a: 1 }],
   ])('%s', (_, data, expected) => {
     const { records } = kept(['before', data]);
     expect(valueOf(records)).toEqual(expected);
     expect(records).toHaveLength(6);
   });
 
-  test('is truncated to a bounded record size', () => {
+  test('has a limited record size', () => {
     const { recording, records } = kept([{ text: 'x'.repeat(50_000_000) }, wide(5)], { level: 'full' });
     expect(records).toHaveLength(6);
     for (const line of recording.text().split('\n')) expect(line.length).toBeLessThan(100_000);
     expect(recording.text()).toContain('50000000 characters');
   });
 
-  test('takes milliseconds to record even if everything in it is shared', () => {
+  test('takes milliseconds even if all its values reference each other', () => {
     const shared = Array.from({ length: 40 }, () => ({}) as Record<string, unknown>);
     for (const one of shared) for (const [i, other] of shared.entries()) one[`k${i}`] = other;
     const begun = process.cpuUsage();
@@ -128,7 +127,7 @@ describe('a context with complex data', () => {
   });
 });
 
-test('contains no secret by field name, format, environment or option', () => {
+test('a recording contains no secret by field name, format, environment or option', () => {
   vi.stubEnv('SHOP_TOKEN', 'from-the-environment');
   onTestFinished(() => void vi.unstubAllEnvs());
   const data = {
@@ -144,7 +143,7 @@ test('contains no secret by field name, format, environment or option', () => {
   expect(text).toContain('[redacted]');
 });
 
-describe('a writer', () => {
+describe('the writer of a recording', () => {
   test('receives complete lines in order, one call at a time', async () => {
     const taken: string[] = [];
     let atOnce = 0;
@@ -182,7 +181,7 @@ describe('a writer', () => {
     expect(recording.lost()).toBe(1 + 2 + 40);
   });
 
-  test('that never resolves costs at most 4 MiB', () => {
+  test('that never resolves costs at most 4 MiB of memory', () => {
     const recording = record({
       program: 'test',
       write: () => new Promise(() => {}),
@@ -197,13 +196,13 @@ describe('a writer', () => {
   });
 });
 
-test('two live root actors with one id have different names', () => {
+test('a recording has different names for two live root actors with one ID', () => {
   const recording = record({ program: 'test', machines: [keeper] });
   const start = () => createActor(keeper, { id: 'one', inspect: recording.inspect }).start();
   const first = start();
   start().stop();
   first.stop();
-  // Afterwards the name can be used again.
+  // After the end of an actor its name can be used again.
   start();
   const named = (kind: 'spawn' | 'stop') =>
     recordsIn(recording.text()).flatMap((line) => (line.kind === kind ? [line.actor] : []));
@@ -211,7 +210,7 @@ test('two live root actors with one id have different names', () => {
   expect(named('stop')).toEqual(['one (2)', 'one']);
 });
 
-test('ended actors are released, because a program may have a root actor per request', async () => {
+test('a recording releases ended actors, because a program may have a root actor per request', async () => {
   const recording = record({ program: 'test', machines: [keeper], keep: 10, onProblem: () => {} });
   const ended = Array.from({ length: 200 }, (_, number) => {
     const actor = createActor(keeper, { id: `request ${number}`, inspect: recording.inspect }).start();
@@ -219,7 +218,7 @@ test('ended actors are released, because a program may have a root actor per req
     actor.stop();
     return new WeakRef(actor);
   });
-  // The last one may still be on the caller's stack.
+  // The last actor may still be referenced by the caller's stack.
   const alive = async (): Promise<number> => {
     await collectGarbage();
     return ended.filter((actor) => actor.deref() !== undefined).length;
@@ -228,7 +227,7 @@ test('ended actors are released, because a program may have a root actor per req
   expect(recordsIn(recording.text())).toHaveLength(10);
 });
 
-describe('a root actor that fails', () => {
+describe('the recording of a root actor that fails', () => {
   const failing = setup({
     types: { events: {} as { type: 'fail' } },
     actions: {
@@ -246,7 +245,7 @@ describe('a root actor that fails', () => {
     ['by an event', onEvent, 'event'],
     ['by its start', atStart, 'spawn'],
   ])(
-    '%s has an end in the trace, once, with its cause, and its listeners are called as without a recording',
+    '%s contains one end with its cause, and listeners are called as without a recording',
     async (_, machine, cause) => {
       const recording = record({ program: 'test', machines: [machine] });
       const actor = createActor(machine, { id: 'failing', inspect: recording.inspect });
@@ -264,7 +263,7 @@ describe('a root actor that fails', () => {
     },
   );
 
-  test('has its end before the next record, also in a file that is not closed', async () => {
+  test('contains its end before the next record, also in a file that is not closed', async () => {
     const written: string[] = [];
     const recording = record({ program: 'test', machines: [onEvent], write: (text) => void written.push(text) });
     const actor = createActor(onEvent, { id: 'failing', inspect: recording.inspect });
@@ -280,7 +279,7 @@ describe('a root actor that fails', () => {
   });
 });
 
-test('events after the end of a recording are not recorded', async () => {
+test('a closed recording ignores events', async () => {
   const { recording } = kept([]);
   await recording.close();
   const before = recording.text();
@@ -288,7 +287,7 @@ test('events after the end of a recording are not recorded', async () => {
   expect(recording.text()).toBe(before);
 });
 
-test('in Node, only the owner can read the file', async () => {
+test('a file that Node records to is readable by its owner only', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-record-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'test.trace');
@@ -299,7 +298,7 @@ test('in Node, only the owner can read the file', async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test('an event to an ended actor is recorded as not delivered, and causes nothing', () => {
+test('a recording marks an event to an ended actor as not delivered, with no effects', () => {
   const child = createMachine({ id: 'child', initial: 'a', states: { a: { on: { go: 'b' } }, b: {} } });
   const parent = setup({ actors: { child } }).createMachine({
     id: 'parent',
@@ -316,6 +315,6 @@ test('an event to an ended actor is recorded as not delivered, and causes nothin
   const sent = records.filter((line) => line.kind === 'event' && line.to === 'parent/kid');
   expect(sent.map((line) => line.kind === 'event' && line.undelivered)).toEqual([undefined, true]);
   expect(records.filter((line) => line.kind === 'unexpected')).toEqual([]);
-  // Its parent references it by its name in the trace.
+  // The parent references the actor by its name in the trace.
   expect(JSON.stringify(records)).toContain('"ref":"[Actor parent/kid]"');
 });

@@ -1,6 +1,6 @@
 /**
- * `chartpilot/record`: records the actors of any XState 5 program as a trace, which `chartpilot visualize`, `check`, `trace`, `replay` and
- * `generate` read. Runs in Node and browsers, without dependencies.
+ * `chartpilot/record`: records the actors of any XState 5 program as a trace, which `chartpilot visualize`, `check`,
+ * `trace`, `replay` and `generate` read. Runs in Node and browsers, without dependencies.
  */
 import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import { boundedData } from '../runtime/trace/bounded-data.ts';
@@ -15,45 +15,49 @@ export type { MarkKind, MarkRule, Timeline } from '../../machines/timeline.ts';
 export type { WriteText } from './text-sink.ts';
 
 export interface RecordOptions {
-  /** Name of the program, for display. */
   readonly program: string;
   /** Machines of its root actors, including those that they start by name. Other machines have no chart on the page. */
   readonly machines?: readonly AnyStateMachine[];
   /**
-   * Receives the trace in complete lines, to append to a file or send. Its promise is awaited. If it throws, rejects or is 4 MiB behind,
-   * records are lost and counted; the program continues.
+   * Receives the trace in complete lines, to append to a file or send. Its promise is awaited. If it throws, rejects or
+   * is 4 MiB behind, records are lost and counted, and the program continues.
    */
   readonly write?: WriteText;
-  /** Records kept in memory for {@link Recording.text}; default 20,000. */
+  /** Records kept in memory for {@link Recording.text} (default 20,000). */
   readonly keep?: number;
   /**
-   * `standard` (default) truncates texts after 2,000 characters and lists after 16 items. `full` truncates only at the limits of a record.
+   * `standard` (default) truncates texts after 2,000 characters and lists after 16 items. `full` truncates only at the
+   * limits of a record.
    */
   readonly level?: TraceLevel;
   /** Event types to omit, such as frequent routine events. */
   readonly omits?: readonly string[];
   /** Texts that must never be written, in addition to values that look like secrets or are in the environment. */
   readonly secrets?: readonly string[];
-  /** Called once for each kind of problem; default `console.warn`. */
+  /** Called once for each kind of problem (default `console.warn`). */
   readonly onProblem?: (message: string) => void;
 }
 
 export interface Recording {
   /** Pass to `createActor(machine, { inspect })` of every root actor. Give each an `id`, which becomes its name. */
   readonly inspect: (event: InspectionEvent) => void;
-  /** The kept part of the trace in file format: the header and the last records. */
+  /** The kept records in the file format, with the header. */
   readonly text: () => string;
-  /** Number of records that `write` did not accept. */
   readonly lost: () => number;
   /** Ends the recording; resolves when all records have been written. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Starts recording.
- *
- * @example const recording = record({ program: 'door lock', machines: [lockMachine], write: (text) => appendFile('lock.trace', text) });
+ * @example
+ * ```ts
+ * const recording = record({
+ *   program: 'door lock',
+ *   machines: [lockMachine],
+ *   write: (text) => appendFile('lock.trace', text),
+ * });
  * const lock = createActor(lockMachine, { id: 'lock', inspect: recording.inspect }).start();
+ * ```
  */
 export function record(options: RecordOptions): Recording {
   return recordTo([], options);

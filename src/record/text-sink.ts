@@ -73,7 +73,6 @@ export class TextSink implements TraceSink {
     this.flush();
   }
 
-  /** Resolves when all accepted lines have been written. */
   async closed(): Promise<void> {
     this.flush();
     while (this.#busy !== undefined) await this.#busy;

@@ -48,7 +48,7 @@ describe('watchClockSteps', () => {
     expect(steps).toEqual([]);
   });
 
-  it('reports nothing after its end', () => {
+  it('reports no step after it was stopped', () => {
     stop();
     offsetMs += hourMs;
     pass(clockCheckMs);

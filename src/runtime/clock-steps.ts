@@ -1,11 +1,11 @@
 /**
  * Detects steps of the wall clock: it was set, or the machine was suspended. Certificates, tokens and lists expire by
- * the wall clock, but timers follow the monotonic one: after a step, all timers for dates must be computed again.
+ * the wall clock, but timers follow the monotonic clock, so all timers for dates must be computed again after a step.
  */
 
-/** A difference in milliseconds that counts as a step. NTP slews by 0.5 ms a second. */
+/** A smaller difference in milliseconds is no step. NTP slews by 0.5 ms a second. */
 const minClockStepMs = 5_000;
-/** Interval of the comparison of both clocks: a step is detected within this time. */
+/** Interval of the comparison of both clocks, within which a step is detected. */
 export const clockCheckMs = 5_000;
 
 export interface Clocks {
@@ -18,8 +18,8 @@ export interface Clocks {
 const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 /**
- * Calls `stepped` after each step, with its size in milliseconds; negative: the wall clock was set back. Does not keep
- * the process alive.
+ * Calls `stepped` after each step, with its size in milliseconds, which is negative if the wall clock was set back.
+ * Does not keep the process alive.
  *
  * @returns a function that stops it
  */

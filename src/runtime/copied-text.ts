@@ -1,4 +1,4 @@
-/** A copy of the text: V8 keeps a whole string in memory for any substring of it. */
+/** V8 keeps an entire string in memory for any substring of it, but not for a copy. */
 export function copiedText(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }

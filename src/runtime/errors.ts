@@ -6,7 +6,7 @@ import type { ErrorTable } from './error-codes/error-table.ts';
 import { programTable } from './error-codes/programs.ts';
 import { visibleText } from './visible-text.ts';
 
-/** Errors of programs, each with a stable code. Any other error is a bug and prints its stack. docs/errors.md lists them. */
+/** Errors of programs, each with a stable code (docs/errors.md). Any other error is a bug and prints its stack. */
 export const errorTable = {
   ...programTable,
   ...agentTable,
@@ -69,7 +69,7 @@ export function conditionReasonOf(code: WarningCode): string {
   return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Place and values of an error, for programs and tests. */
+/** Location and values of an error, for programs and tests. */
 export interface ErrorFields {
   /** Code of an error of one field: `FIELD_OUT_OF_RANGE`. */
   readonly code?: string;
@@ -81,14 +81,11 @@ export interface ErrorFields {
   readonly column?: number;
   /** Accepted values. */
   readonly expected?: string;
-  /** The value found, bounded and visible. */
+  /** The actual value, truncated and escaped. */
   readonly got?: string;
 }
 
-/**
- * An error with a stable code. Its message has no place unless the text contains one: the caller adds it. The wrapped
- * `cause` is kept.
- */
+/** An error with a stable code. Its message has no location unless the text contains one; the caller adds it. */
 export class CodedError extends Error {
   override readonly name: string = 'CodedError';
   readonly code: ErrorCode | CertificateCode;
@@ -105,11 +102,7 @@ export class CodedError extends Error {
   }
 }
 
-/**
- * An error that a user can act on.
- *
- * `message` contains what is wrong, where, and why; `hint` what to do.
- */
+/** An error that a user can fix. `message` contains the problem, its location and reason; `hint` the action. */
 export class ChartpilotError extends CodedError {
   override readonly name = 'ChartpilotError';
   declare readonly code: ErrorCode;
@@ -132,7 +125,6 @@ export class ChartpilotError extends CodedError {
   }
 }
 
-/** Only the fields, of an object that may have more properties. */
 function fieldsIn({ code, path, line, column, expected, got }: ErrorFields): ErrorFields {
   return {
     ...(code !== undefined && { code }),
@@ -144,28 +136,33 @@ function fieldsIn({ code, path, line, column, expected, got }: ErrorFields): Err
   };
 }
 
-/** An error whose message becomes a reason (of a log line, gRPC status, condition or Event) and therefore ends with its code. */
+/**
+ * An error whose message becomes a reason (of a log line, gRPC status, condition or Event) and therefore ends with its
+ * code.
+ */
 export function reasonError(code: ErrorCode, text: string, options: { cause?: unknown } = {}): CodedError {
   return new CodedError(code, withCode(text, code), options);
 }
 
-/** `no response within 5000 ms [API_TIMEOUT]`. A text that already ends with a code is returned as it is. */
+/** `no response within 5000 ms [API_TIMEOUT]`. A text that already ends with a code is unchanged. */
 export function withCode(text: string, code: ErrorCode): string {
   return / \[[A-Z][A-Z_]+\]$/.test(text) ? text : `${text} [${code}]`;
 }
 
-/** The code of an error, or of the error that caused it; `undefined` for any other error. */
+/** The code of an error, or of its cause; `undefined` for any other error. */
 export function codeOf(error: unknown, causes = 0): CodedError['code'] | undefined {
   if (error instanceof CodedError) return error.code;
   return error instanceof Error && causes < maxCauses ? codeOf(error.cause, causes + 1) : undefined;
 }
 
-/** The message of an error in one line; with its code and hint if it has any. */
+/** The message of an error in one line, with its code and hint if it has any. */
 export function reasonIn(error: unknown): string {
   return error instanceof ChartpilotError ? explainInOneLine(error) : messageOf(error);
 }
 
-/** One paragraph with the code for an error that a user can act on, the stack for a bug. Control characters are escaped. */
+/**
+ * One paragraph with the code for an error that a user can fix, the stack for a bug. Control characters are escaped.
+ */
 export function explainError(error: unknown): string {
   return visibleText(explained(error));
 }
@@ -180,7 +177,7 @@ function explained(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Codes of failed connections: the peer is the cause, and a stack contains nothing about it. */
+/** Codes of failed connections, for which the peer is responsible, so a stack has no value. */
 const networkCodes: ReadonlySet<unknown> = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
   ...['ENOTFOUND', 'EAI_AGAIN'],
@@ -190,13 +187,12 @@ const maxCauses = 8;
 const withCause = (message: string, cause: string): string =>
   message.includes(cause) ? message : `${message}: ${cause}`;
 
-/** The failed connection that an error is, or is caused by. */
 function networkErrorIn(error: unknown, causes = 0): Error | undefined {
   if (!(error instanceof Error) || causes > maxCauses) return undefined;
   return networkCodes.has((error as { code?: unknown }).code) ? error : networkErrorIn(error.cause, causes + 1);
 }
 
-/** The message of any thrown value, in one line. Failed attempts at several addresses have a message each. */
+/** The message of any thrown value, in one line, with a message for each address if several addresses failed. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (!(error instanceof AggregateError) || error.message !== '') return error.message;
@@ -223,12 +219,12 @@ export function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** Like {@link explainError} in one line, for contexts that keep only a message: it contains the hint. */
+/** Like {@link explainError} in one line with the hint, for contexts that keep only a message. */
 export function explainInOneLine(error: unknown): string {
   return explainError(error).replaceAll(/\s*\n\s*/g, ' ');
 }
 
-/** Moves the hint of an error into its message: a statechart keeps only the message. */
+/** Moves the hint of an error into its message, because a statechart keeps only the message. */
 export async function inOneLine<A>(task: () => Promise<A>): Promise<A> {
   try {
     return await task();

@@ -1,4 +1,4 @@
-/** Whether a value is a JSON object: neither null nor an array. */
+/** Neither null nor an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -10,7 +10,7 @@ export function escapedPointer(name: string): string {
 
 /**
  * The value of a key from untrusted input. `undefined` for names that every object inherits, such as `constructor` and
- * `__proto__`, unless the record has them itself.
+ * `__proto__`, unless they are own properties of the record.
  */
 export function ownValue<Value>(record: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;

@@ -1,6 +1,6 @@
 import { visibleText } from './visible-text.ts';
 
-/** Text as content or as a quoted attribute of XML or HTML. Escapes first what XML cannot contain. Runs in a browser. */
+/** Text as content or as a quoted attribute of XML or HTML. Also escapes characters that XML cannot contain. */
 export function markupText(text: string): string {
   return visibleText(text)
     .replaceAll('&', '&amp;')

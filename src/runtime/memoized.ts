@@ -1,4 +1,3 @@
-/** A function that computes its result at its first call. */
 export function memoized<T>(compute: () => T): () => T {
   let result: { readonly value: T } | undefined;
   return () => {

@@ -23,7 +23,7 @@ test('attempts at several addresses are reported with each address', async () =>
   expect(explainError(error)).not.toMatch(/\n/);
 });
 
-test('an error of the program keeps its stack, and a cyclic cause ends', () => {
+test('an error of the program is reported with its stack, and a cyclic cause ends', () => {
   expect(explainError(new Error('a bug'))).toMatch(/^Error: a bug\n +at /);
   const circle = new Error('a circle');
   circle.cause = circle;

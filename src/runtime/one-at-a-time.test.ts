@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 
-test('items that are added while one is processed wait for its end, in their order', () => {
+test('OneAtATime processes items that are added during the processing of another one afterwards, in order', () => {
   const seen: string[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {
     seen.push(`${item}`);
@@ -14,7 +14,7 @@ test('items that are added while one is processed wait for its end, in their ord
   expect(seen).toEqual(['1', '1 taken', '2', '2 taken', '3', '3 taken', '4', '4 taken']);
 });
 
-test('an item that fails does not prevent others, and its error is thrown after all are processed', async () => {
+test('OneAtATime processes all items if one fails, and throws its error afterwards', async () => {
   const caught = uncaughtErrors();
   const seen: number[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {

@@ -17,7 +17,6 @@ export class OneAtATime<Item> {
     }
     this.#waiting = [item];
     const errors: unknown[] = [];
-    // The array grows during the loop.
     for (const next of this.#waiting) {
       try {
         this.#take(next);

@@ -2,7 +2,7 @@ import { ChartpilotError, type ErrorFields } from './errors.ts';
 
 /** An invalid value; a `Violation` of `src/model/fields/` is one. */
 export interface OptionViolation extends Pick<ErrorFields, 'code' | 'expected' | 'got'> {
-  /** The sentence without the place: `must be a duration such as 5s, got "soon"`. */
+  /** The sentence without the location: `must be a duration such as 5s, got "soon"`. */
   readonly message: string;
 }
 
@@ -14,7 +14,6 @@ export type OptionPlace =
       readonly source: string;
       readonly line?: number;
       readonly column?: number;
-      /** Path of a field in it. */
       readonly field?: string;
     };
 
@@ -40,10 +39,7 @@ function errorAt(place: OptionPlace, { code, message, expected, got }: OptionVio
   };
 }
 
-/**
- * The error of one flag or variable.
- * @param options `hint`: what to do
- */
+/** @param options `hint`: what to do */
 export function optionError(
   place: OptionPlace,
   violation: OptionViolation,

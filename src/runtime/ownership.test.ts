@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Ownership } from './ownership.ts';
 
-test('a resource is taken at once by the owner, and otherwise when ownership is acquired', async () => {
+test('Ownership acquires a resource at once for the owner, and otherwise when this program becomes the owner', async () => {
   const taken: string[] = [];
   const first = new Ownership(true);
   first.whenOurs(() => void taken.push('first'));
@@ -12,7 +12,7 @@ test('a resource is taken at once by the owner, and otherwise when ownership is 
   expect([taken, later.isOurs]).toEqual([['first', 'later'], true]);
 });
 
-test('a resource that was given up is taken again when ownership returns, unless it was unregistered', async () => {
+test('Ownership acquires a released resource again when this program becomes the owner again, unless it was unregistered', async () => {
   const taken: string[] = [];
   const ownership = new Ownership(true);
   ownership.whenOurs(() => void taken.push('kept'));
@@ -24,7 +24,7 @@ test('a resource that was given up is taken again when ownership returns, unless
   expect(taken).toEqual(['kept', 'forgotten', 'kept']);
 });
 
-test('acquiring ownership succeeds when all resources are taken, and fails with the error of the first that cannot be', async () => {
+test('Ownership is acquired when all resources are, and otherwise fails with the error of the first unavailable one', async () => {
   const ownership = new Ownership(false);
   let isOpen = false;
   ownership.whenOurs(async () => {

@@ -2,9 +2,8 @@
 type Take = () => void | Promise<void>;
 
 /**
- * Which of two agents, of which one replaces the other, owns the socket names and ports that both need: the one that
- * decides about them. A registry outside of the statecharts, taken and given up together with the base IDs that grant
- * the ownership.
+ * Determines which of two agents, of which one replaces the other, owns the socket names and ports that both need. A
+ * registry outside of the statecharts, acquired and released together with the base IDs that grant the ownership.
  */
 export class Ownership {
   readonly #takers = new Set<Take>();
@@ -31,7 +30,7 @@ export class Ownership {
   }
 
   /**
-   * Registers a callback that runs when the other program owns everything and this one ends: it finishes its work
+   * Registers a callback that runs when the other program owns all resources and this one ends: it finishes its work
    * within a limit.
    *
    * @returns a function that unregisters it
@@ -42,7 +41,7 @@ export class Ownership {
   }
 
   /**
-   * Resolves when everything is taken.
+   * Resolves when all resources are acquired.
    *
    * @throws Error if a resource is unavailable
    */

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 let found: string | undefined;
 
 /**
- * The directory of this package, which contains `machines/`, `package.json` and `node_modules/`: the same for the
- * sources (`src/cli/*.ts`), the bundle (`dist/*.mjs`), and any working directory.
+ * The directory that contains `machines/`, `package.json` and `node_modules/`, for the sources (`src/cli/*.ts`), the
+ * bundle (`dist/*.mjs`), and any working directory.
  *
  * @throws Error if the program was copied out of its package, which is a broken installation
  */
@@ -16,7 +16,7 @@ export function packageRoot(): string {
 
 let foundVersion: string | undefined;
 
-/** Version of the package at the first call: a later update or removal of its files does not change it. */
+/** Version of the package at the first call, because its files may be updated or removed later. */
 export function packageVersion(): string {
   foundVersion ??= (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string })
     .version;

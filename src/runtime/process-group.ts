@@ -1,13 +1,10 @@
-/** Process groups of child processes that lead one (`detached`). */
 import type { ChildProcess } from 'node:child_process';
 
-/** Kills all processes of a group; ignores a group that has ended. */
+/** Ignores a group that has ended. */
 export function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL');
-  } catch {
-    // No process is left.
-  }
+  } catch {}
 }
 
 /**

@@ -33,7 +33,6 @@ const heapSnapshotsDisabled =
 
 export interface ProfilerOptions {
   readonly access: Pick<DebuggerAccess, 'refusalOf'>;
-  /** Whether `heap` is served (`--heapSnapshots`). */
   readonly heapSnapshots: boolean;
   /** The states of the connections' statecharts; absent without connections. */
   readonly connectionStates?: () => Iterable<string>;
@@ -51,10 +50,8 @@ export interface ProfileResponse {
   readonly contentType?: string;
 }
 
-/** Records profiles. */
 export class Profiler {
   readonly #options: ProfilerOptions;
-  /** Aborts the current recording; `undefined` while idle. */
   #running: AbortController | undefined;
 
   constructor(options: ProfilerOptions) {
@@ -82,7 +79,6 @@ export class Profiler {
     }
   }
 
-  /** Aborts a recording at the end of the program. */
   end(): void {
     this.#running?.abort();
   }
@@ -155,7 +151,7 @@ function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
 }
 
 async function withSession(record: (session: Session) => Promise<object>): Promise<object> {
-  // Loaded on first use: few programs are ever profiled.
+  // Loaded on first use, because few programs are ever profiled.
   const inspector = await import('node:inspector/promises');
   const session = new inspector.Session();
   session.connect();

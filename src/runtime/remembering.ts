@@ -1,8 +1,7 @@
-/** Cached results of one function. */
 const defaultMaxResults = 4_096;
 
 /**
- * Caches the results of a function of a text, up to a limit: then all of them are dropped.
+ * Caches the results of a function of a text. At the limit, all of them are dropped.
  *
  * @param maxResults limits the memory; pass texts of limited length
  */

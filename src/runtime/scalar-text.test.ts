@@ -9,7 +9,7 @@ it.each<[unknown, string]>([
   [undefined, ''],
   [['a'], ''],
   [JSON.parse('{"toString": 1, "valueOf": 1}'), ''],
-])('%j has the text %j', (value, text) => {
+])('scalarText returns for %j the text %j', (value, text) => {
   expect(scalarText(value)).toBe(text);
 });
 
@@ -22,6 +22,6 @@ it.each<[unknown, number]>([
   [undefined, Number.NaN],
   [[7], Number.NaN],
   ['x', Number.NaN],
-])('%j has the number %d', (value, number) => {
+])('scalarNumber returns for %j the number %d', (value, number) => {
   expect(scalarNumber(value)).toBe(number);
 });

@@ -1,17 +1,16 @@
 /**
- * The user that owns the other end of a loopback connection. An address is not an identity: any user can listen on any
- * unprivileged port.
+ * The user that owns the other end of a loopback connection. An address is not an identity, because any user can listen
+ * on any unprivileged port.
  */
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { isSystemError } from './errors.ts';
 
-/** Both ends of a connection. */
 export type ConnectionEnds = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>;
 
 export type PeerOwner =
   | { readonly uid: number }
-  /** No process has the other end: not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
+  /** No process has the other end, which is not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
   | 'no process'
   /** There is no table of connections (not Linux, or no /proc). */
   | 'no table';

@@ -1,6 +1,6 @@
 /**
- * Splits long work into turns of the event loop: other work (probes, streams, signals) runs between them. All long work
- * together shares the time of one turn, so several tasks do not make a turn longer.
+ * Splits long work into turns of the event loop, between which other work (probes, streams, signals) runs. All long
+ * work together shares the time of one turn, so several tasks do not extend a turn.
  */
 
 /** Work in short steps, with its result. */
@@ -8,7 +8,6 @@ export type Steps<Result> = Generator<void, Result, void>;
 
 const defaultTurnMs = 10;
 
-/** One iteration of the event loop. */
 class LoopTurn {
   #beganAt = 0;
   #isRunning = false;
@@ -20,7 +19,7 @@ class LoopTurn {
     return this.#beganAt;
   }
 
-  /** Waits for a turn: the task that has waited longest gets the next one. */
+  /** The task that has waited longest gets the next turn. */
   next(): Promise<void> {
     const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (!this.#isRunning) this.#begin();
@@ -43,8 +42,7 @@ class LoopTurn {
 const loopTurn = new LoopTurn();
 
 /**
- * Milliseconds since the start of the current turn of the event loop, for work that does not know what ran earlier in
- * it.
+ * Milliseconds since the start of the current turn of the event loop, for work that has no data on earlier work in it.
  */
 export function msOfTurn(): number {
   return performance.now() - loopTurn.beganAt;
@@ -92,7 +90,6 @@ export class Turns {
 export class OneByOne {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Runs the task after all earlier ones. */
   do<Result>(work: () => Promise<Result>): Promise<Result> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => {});
@@ -100,7 +97,6 @@ export class OneByOne {
   }
 }
 
-/** Runs all steps without a pause. */
 export function atOnce<Result>(steps: Generator<unknown, Result, void>): Result {
   for (;;) {
     const { done, value } = steps.next();

@@ -5,8 +5,8 @@ const notPlainAscii = /[^\t\n\x20-\x7e]/;
 const beyondAscii = /[\x80-\xff]/g;
 
 /**
- * Escapes whole lines of another program like {@link visibleText}. In a line that is not UTF-8 each byte beyond ASCII
- * becomes `\x9b`.
+ * Escapes lines of another program like {@link visibleText}. In a line that is not UTF-8 each byte beyond ASCII becomes
+ * `\x9b`.
  */
 export function visibleBytes(lines: Buffer): Buffer {
   const bytes = lines.toString('latin1');

@@ -25,7 +25,7 @@ describe('visibleText', () => {
     ['line and paragraph separators', '\u2028\u2029', '\\u2028\\u2029'],
     ['zero-width characters', 'a\u200bb\u200d\u2060\ufeff\u00ad', 'a\\u200bb\\u200d\\u2060\\ufeff\\u00ad'],
     ['a tag character', '\u{e0041}', '\\udb40\\udc41'],
-    ['a filler that is drawn as nothing', '\u3164', '\\u3164'],
+    ['a filler that is displayed as empty space', '\u3164', '\\u3164'],
     ['a lone surrogate', 'a\ud800b', 'a\\ud800b'],
   ])('escapes %s', (_, text, visible) => {
     expect(visibleText(text)).toBe(visible);
@@ -36,7 +36,7 @@ describe('visibleText', () => {
     expect(visibleText(text)).toBe(text);
   });
 
-  test('returns nothing invisible, and does not change its result a second time', () => {
+  test('returns no invisible character, and does not change its own result', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const visible = visibleText(text);
@@ -68,7 +68,7 @@ describe('visibleLine', () => {
     ['ab\u202ecd', 10, 'ab\\u202ecd'],
     ['ab😀cd', 4, 'ab…'],
     ['\u001b'.repeat(1_000_000), 6, '\\x1b…'],
-  ])('%j of at most %d characters is %j', (text, maxLength, line) => {
+  ])('returns %j with at most %d characters as %j', (text, maxLength, line) => {
     expect(visibleLine(text, maxLength)).toBe(line);
   });
 });
@@ -78,7 +78,7 @@ test('visibleMetrics doubles the backslash of an escape, as the format requires'
 });
 
 describe('visibleBytes', () => {
-  test('returns the same bytes if nothing in them is invisible', () => {
+  test('returns the same bytes if all characters are visible', () => {
     const lines = Buffer.from('GET /a 200\nGET /b 200\n');
     expect(visibleBytes(lines)).toBe(lines);
     expect(visibleBytes(Buffer.from('Grüße\n')).toString()).toBe('Grüße\n');

@@ -1,15 +1,15 @@
 /**
  * Escapes characters that a reader would not see, or that a terminal or a browser would interpret: controls (C0 except
  * tab and line feed, DEL, C1), format characters (bidirectional controls, zero-width and tag characters), all that
- * Unicode calls ignorable for display (variation selectors, fillers), line and paragraph separators, noncharacters and
- * lone surrogates.
+ * Unicode classifies as ignorable for display (variation selectors, fillers), line and paragraph separators,
+ * noncharacters and lone surrogates.
  *
  * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. C0 controls do not occur
- * in JSON text and `\u202e` is an escape of JSON, so valid JSON stays valid and keeps its value. Both functions return
- * their own results unchanged. Runs in a browser.
+ * in JSON text and `\u202e` is an escape of JSON, so valid JSON stays valid and keeps its value. Both functions do not
+ * change their own results.
  */
 
-/** Fast path: most text contains no such character and is returned as it is. */
+/** Fast path: most text contains no such character. */
 const notPlainAscii = /[^\t\n\x20-\x7e]/;
 const invisible =
   /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
@@ -17,7 +17,7 @@ const lineFeedOrTab = /[\t\n]/g;
 const partOfEscape = /\\(?:x[\da-f]?|u[\da-f]{0,3})?$/;
 
 /**
- * Escapes text and keeps its lines and tabs. For a whole page, file or message of this program that may contain
+ * Escapes text and keeps its lines and tabs. For a complete page, file or message of this program that may contain
  * untrusted text.
  */
 export function visibleText(text: string): string {
@@ -28,11 +28,11 @@ export function visibleText(text: string): string {
  * Escapes text as one line, including line feeds and tabs (`\n`, `\t`). For an untrusted name or message within a line
  * of this program.
  *
- * @param maxLength UTF-16 code units of the result; longer text is cut between characters and escapes, and ends with
- * `…`
+ * @param maxLength UTF-16 code units of the result; longer text is truncated between characters and escapes, and ends
+ * with `…`
  */
 export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY): string {
-  // Escaping never shortens text: nothing after `maxLength` can be part of the result.
+  // Escaping never shortens text, so text after `maxLength` cannot be part of the result.
   const line = visibleText(text.slice(0, maxLength + 1)).replaceAll(lineFeedOrTab, (sign) =>
     sign === '\n' ? '\\n' : '\\t',
   );
@@ -43,7 +43,7 @@ export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY):
     .replace(partOfEscape, '')}…`;
 }
 
-/** Escapes a page of metrics: the backslashes of a label's value are doubled, because a scraper rejects `\u202e`. */
+/** Escapes a page of metrics. The backslashes of a label's value are doubled, because a scraper rejects `\u202e`. */
 export function visibleMetrics(page: string): string {
   return notPlainAscii.test(page) ? page.replaceAll(invisible, (sign) => escaped(sign).replaceAll('\\', '\\\\')) : page;
 }

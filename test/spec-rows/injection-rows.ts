@@ -249,7 +249,7 @@ const rows: Readonly<Record<string, Rows>> = {
   '4.6': [
     ['kinds', manifests, '§4.6 the pod template of a %s is injected', 'a list, a CronJob, JSON and a pod are injected'],
     ['unregistered kinds byte for byte', manifests, 'all bytes outside of pod templates are unchanged'],
-    ['unchanged, and a line on stderr', command, 'a pod that is not injected causes a note with the rule'],
+    ['unchanged, and a line on stderr', command, 'pilot-discovery inject prints a note for a pod that is not injected'],
     [
       'already injected',
       manifests,

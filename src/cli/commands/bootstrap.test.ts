@@ -1,4 +1,6 @@
-/** The dry run writes what `proxy` would start Envoy with (spec/agent.md §5), and starts nothing. */
+/**
+ * The dry run writes the configuration with which `proxy` would start Envoy (spec/agent.md §5), and starts no process.
+ */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -22,7 +24,7 @@ async function run(cwd: string, args: string[], env: Record<string, string> = {}
   return execa(process.execPath, [program, 'bootstrap', ...args], surroundings);
 }
 
-test('every flag of the dry run affects the bootstrap, and its file is the only one written', async () => {
+test('pilot-agent bootstrap applies every flag to the bootstrap, and writes only its file', async () => {
   const cwd = folder({
     'config.yaml': 'tracing: {datadog: {address: "$(HOST_IP):8126"}}\nextraStatTags: [mine]\n',
     'pod/labels': 'app="web"\nistio-locality="r.z.s"\npod-template-hash="1"\n',
@@ -60,7 +62,7 @@ test('every flag of the dry run affects the bootstrap, and its file is the only 
   expect(readdirSync(cwd).sort()).toEqual(['config.yaml', 'out.json', 'pod']);
 });
 
-test('an output that is a pipe, a device or a link is not replaced', async () => {
+test('pilot-agent bootstrap does not replace an output that is a pipe, a device or a link', async () => {
   const cwd = folder({ 'target.json': '' });
   const args = ['sidecar', '--instanceIPs', '10.0.0.9', '--out'];
   symlinkSync('target.json', join(cwd, 'link.json'));
@@ -76,7 +78,7 @@ test('an output that is a pipe, a device or a link is not replaced', async () =>
   expect(lstatSync(pipe).isFIFO()).toBe(true);
 });
 
-test('all errors are reported with file, line and field, and nothing is written', async () => {
+test('pilot-agent bootstrap reports all errors with file, line and field, and writes nothing', async () => {
   const cwd = folder({
     'config.yaml': 'statusPort: many\ntracing:\n  sampling: .nan\n  zipkin: {adress: "z:1"}\nproxyMetadata: {A: 1}\n',
   });
@@ -103,7 +105,7 @@ case "$*" in *--hot-restart-version*) echo 11.104; exit 0;; esac
 while [ $# -gt 0 ]; do [ "$1" = -c ] && cp "$2" "$KEEP"; shift; done
 `;
 
-test('the output is byte for byte what proxy starts Envoy with', async () => {
+test('pilot-agent bootstrap prints byte for byte the configuration with which proxy starts Envoy', async () => {
   const cwd = folder({ envoy: envoyThatKeepsItsFile, 'etc/istio/pod/labels': 'app="web"\n' });
   chmodSync(join(cwd, 'envoy'), 0o700);
   const flags = ['--discoveryAddress', '127.0.0.1:15010', '--proxyAdminPort', '15999', '--baseId', '77'];
@@ -133,7 +135,7 @@ test('the output is byte for byte what proxy starts Envoy with', async () => {
   expect(readFileSync(keep, 'utf8')).toBe(`${dry.stdout}\n`);
 });
 
-test('unknown flags and values are reported on standard error, as by proxy', async () => {
+test('pilot-agent bootstrap reports unknown flags and values on standard error, like proxy', async () => {
   const { exitCode, stderr } = await run(folder({}), ['--delta=maybe', '--noSuchFlag', '1', '--out', 'out.json']);
   expect(exitCode).toBe(0);
   expect(stderr).toMatch(/^pilot-agent: warning: unknown flags ignored .*--delta=maybe.*--noSuchFlag/);

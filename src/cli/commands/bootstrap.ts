@@ -1,4 +1,4 @@
-/** `bootstrap`: prints the configuration that `proxy` would start Envoy with; starts nothing. */
+/** `bootstrap`: prints the configuration with which `proxy` would start Envoy. */
 import { readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -84,8 +84,8 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
 }
 
 /**
- * Atomically and with mode 0600, like the agent, because it may contain tokens of tracers. A pipe or a device is written to, not replaced:
- * replacing `/dev/null` would break other programs.
+ * Atomic and with mode 0600, like the agent, because the configuration may contain tokens of tracers. A pipe or a
+ * device is not replaced: replacing `/dev/null` would break other programs.
  */
 function writeOutput(file: string, text: string): void {
   try {
@@ -94,7 +94,7 @@ function writeOutput(file: string, text: string): void {
       writeFileSync(file, text);
       return;
     }
-    // A link is kept.
+    // A symbolic link is not replaced.
     const place = found === undefined ? file : realpathSync(file);
     replaceFileSync(place, text);
   } catch (error) {

@@ -26,14 +26,13 @@ interface CheckFlags {
 }
 
 const exitCodes = { complete: 0, incomplete: 1, unreadable: 2, unwritten: 3 } as const;
-/** Total of all requests. */
+/** For all requests together. */
 const limitMs = 120_000;
 const phases: Readonly<Record<'before' | 'after', InstallationPhase>> = {
   before: 'before installation',
   after: 'after installation',
 };
 
-/** Its action sets the process's exit code. */
 export function checkInstallationCommand({ out, error }: CommandStreams = processStreams): Command {
   const command = new Command('check')
     .summary('Check a cluster before and after the installation')

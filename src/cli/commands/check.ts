@@ -1,11 +1,9 @@
-/** `chartpilot check TRACE…`: checks traces against the sequence diagrams. */
 import { Command, Option } from 'commander';
 import { type CheckCommandOptions, checkTraces } from '../../debugger/check/check-command.ts';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** @param output receives the printed text. Its action sets the process's exit code. */
 export function checkCommand(output: CommandOutput): Command {
   const command = new Command('check')
     .summary('Check traces against the sequence diagrams')

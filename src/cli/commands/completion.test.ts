@@ -23,7 +23,7 @@ function offered(...words: string[]): string[] {
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split('\n').filter(Boolean);
 }
 
-it('completes commands, then flags', () => {
+it('the bash completion completes commands, then flags', () => {
   expect(offered('')).toEqual(['discovery', 'completion', 'help', '--help']);
   expect(offered('dis')).toEqual(['discovery']);
   expect(offered('discovery', '--c')).toEqual(['--configDir']);
@@ -35,10 +35,10 @@ it.each([
   ['fish', "complete -c pilot-discovery -n '__fish_seen_subcommand_from discovery' -l configDir"],
   ['fish', "-a discovery -d 'serve the mesh, as it\\'s told'"],
   ['powershell', "'discovery' { @('--configDir', '--domain', '--help') }"],
-])('supports %s', (shell, text) => {
+])('the completion command supports %s', (shell, text) => {
   expect(scriptFor(shell)).toContain(text);
 });
 
-it('rejects other shells', () => {
+it('the completion command rejects other shells', () => {
   expect(() => scriptFor('tcsh')).toThrow('tcsh');
 });

@@ -5,7 +5,6 @@ import { standardOutput } from '../../runtime/output/standard-streams.ts';
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const;
 type Shell = (typeof shells)[number];
 
-/** Completions: the program's commands with their flags, in the order of its help. */
 interface CompletionWords {
   readonly program: string;
   readonly commands: readonly { readonly name: string; readonly summary: string; readonly words: readonly string[] }[];
@@ -55,7 +54,7 @@ function completionScript(words: CompletionWords, shell: Shell): string {
   }
 }
 
-/** Values of flags are often files: if no word matches, files are completed. */
+/** Values of flags are often files, therefore files are completed if no word matches. */
 function bash({ program, commands }: CompletionWords): string {
   const name = `_${program.replaceAll('-', '_')}`;
   return [

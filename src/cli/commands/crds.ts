@@ -34,7 +34,7 @@ function asJson(items: readonly ResourceDefinition[]): string {
 
 async function asYaml(definitions: readonly ResourceDefinition[]): Promise<string> {
   const { stringify } = await import('../../model/yaml/yaml-writing.ts');
-  // Without YAML anchors, which are hard to read.
+  // YAML anchors are hard to read.
   return definitions
     .map((definition) => `---\n${stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 })}`)
     .join('');

@@ -1,4 +1,3 @@
-/** `chartpilot diagram MACHINE`: draws a machine. */
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { DiagramCommandOptions } from '../../debugger/visualize/diagram-command.ts';

@@ -7,8 +7,8 @@ function flagsOf(...args: string[]): Record<string, unknown> {
   return command.parseOptions(normalizedArguments(args)).unknown.length >= 0 ? command.opts() : {};
 }
 
-describe('discovery', () => {
-  it('parses the command line of seed 002, whose --secureGrpcAddr has no value', () => {
+describe('the command line of pilot-discovery discovery', () => {
+  it('is parsed for seed 002, whose --secureGrpcAddr has no value', () => {
     const line = '--monitoringAddr=:15014 --log_output_level=default:info --domain cluster.local --secureGrpcAddr';
     expect(flagsOf(...line.split(' '), '--keepaliveMaxServerConnectionAge', '30m')).toMatchObject({
       monitoringAddr: ':15014',
@@ -19,12 +19,15 @@ describe('discovery', () => {
     });
   });
 
-  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])('parses %s in either spelling, with and without =', (flag) => {
-    expect(flagsOf(flag, ':15012')).toMatchObject({ secureGRPCAddr: ':15012' });
-    expect(flagsOf(`${flag}=:15012`)).toMatchObject({ secureGRPCAddr: ':15012' });
-    expect(flagsOf(`${flag}=`)).toMatchObject({ secureGRPCAddr: '' });
-    expect(flagsOf(flag)).toMatchObject({ secureGRPCAddr: '' });
-  });
+  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])(
+    'is parsed with %s in either spelling, with and without =',
+    (flag) => {
+      expect(flagsOf(flag, ':15012')).toMatchObject({ secureGRPCAddr: ':15012' });
+      expect(flagsOf(`${flag}=:15012`)).toMatchObject({ secureGRPCAddr: ':15012' });
+      expect(flagsOf(`${flag}=`)).toMatchObject({ secureGRPCAddr: '' });
+      expect(flagsOf(flag)).toMatchObject({ secureGRPCAddr: '' });
+    },
+  );
 
   it('accepts an empty value', () => {
     expect(flagsOf('--registries=')).toMatchObject({ registries: '' });
@@ -46,7 +49,7 @@ describe('discovery', () => {
     expect(missing).toEqual([]);
   });
 
-  it('has a help that fits on one screen', () => {
+  it('has a help of at most one screen', () => {
     const help = discoveryCommand().helpInformation();
     expect(help.split('\n').length).toBeLessThan(50);
     expect(help).toContain('--configDir');

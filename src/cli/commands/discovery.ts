@@ -37,7 +37,6 @@ const flagsWithoutEffect = [
   '--discoveryCache [on]',
 ].map((flag) => new Option(flag).hideHelp());
 
-/** @returns the exit code */
 export type DiscoveryRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
 
 /** @param run for tests: receives the parsed command line instead of starting a control plane */
@@ -70,7 +69,6 @@ export function discoveryCommand(run: DiscoveryRun = discovery): Command {
     );
   command
     .option('--consulServerURL <url>', 'Consul to read (default $CONSUL_HTTP_ADDR or 127.0.0.1:8500)')
-    // docs/consul.md lists them.
     .addOption(new Option('--consulTokenFile <file>').hideHelp())
     .addOption(new Option('--consulDatacenters <names>').hideHelp())
     .addOption(new Option('--consulserverURL <url>').hideHelp());
@@ -132,8 +130,8 @@ export function discoveryCommand(run: DiscoveryRun = discovery): Command {
 }
 
 /**
- * Flags of older programs and Go's flag parser, normalized: `--secureGrpcAddr` becomes `--secureGRPCAddr`, and without a value
- * (another flag follows) it means none.
+ * Normalizes flags of older programs and of Go's flag parser: `--secureGrpcAddr` becomes `--secureGRPCAddr`, and
+ * without a value (if another flag follows) it disables the address.
  */
 export function normalizedArguments(args: readonly string[]): string[] {
   return args.map((arg, i) => {
@@ -143,7 +141,7 @@ export function normalizedArguments(args: readonly string[]): string[] {
   });
 }
 
-/** Parses command line and environment. Logs the start, and everything that is ignored. */
+/** Parses command line and environment, and logs the start and all ignored settings. */
 export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   refuseStrayArguments(args);
   const unknown = unknownFlagsOf(discoveryCommand(), args);
@@ -158,7 +156,6 @@ export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   return { options, log, version: istioVersion() };
 }
 
-/** @returns the exit code */
 async function discovery(args: readonly string[], flags: CommandFlags): Promise<number> {
   const { options, log, version } = prepareDiscovery(args, flags);
   const recording = openRecording({

@@ -62,7 +62,7 @@ async function explained(...args: string[]): Promise<string> {
 const node = ['--node', 'sidecar~10.9.9.9~web-0.shop~shop.svc.cluster.local'];
 const offline = (): string[] => ['--registries=', '--configDir', root, '--meshConfig', join(root, 'none'), ...node];
 
-test('explain follows a request to its cluster, each step with the lines that caused it', async () => {
+test('pilot-discovery explain follows a request to its cluster, each step with the configuration lines that caused it', async () => {
   const text = await explained(...offline(), '--url', 'http://cart.test:8080/items', '--header', 'x-user=anna');
   expect(text).toContain('listener      0.0.0.0_8080  (handed over by virtualOutbound)');
   expect(text).toContain('virtual host  cart.test:8080');
@@ -72,7 +72,7 @@ test('explain follows a request to its cluster, each step with the lines that ca
   expect(text).toContain('outcome       sent to the cluster');
 });
 
-test('explain handles weights, redirects, TCP and unknown names', async () => {
+test('pilot-discovery explain handles weights, redirects, TCP and unknown names', async () => {
   const url = (text: string): Promise<string> => explained(...offline(), '--url', text);
   expect(await url('http://cart.test:8080/')).toMatch(
     /v1\|cart\.test {2}\(90 % of the requests; endpoints 10\.1\.1\.1:8080\).*10 % of/s,
@@ -82,19 +82,19 @@ test('explain handles weights, redirects, TCP and unknown names', async () => {
   expect(await url('http://other.test:8080/')).toContain('cluster       PassthroughCluster');
 });
 
-test('explain lists all listeners without a URL', async () => {
+test('pilot-discovery explain lists all listeners without a URL', async () => {
   const text = await explained(...offline());
   expect(text).toMatch(/listener {6}0\.0\.0\.0_9000.*→ cluster outbound\|9000\|\|cart\.test/s);
   expect(text).toContain('listener      virtualInbound');
 });
 
-test('explain uses the address that the mesh allocated for a name', async () => {
+test('pilot-discovery explain uses the address that the mesh allocated for a name', async () => {
   const asks = ['--metadata', 'DNS_CAPTURE=true', '--metadata', 'DNS_AUTO_ALLOCATE=true'];
   const text = await explained(...offline(), ...asks, '--url', 'tcp://cart.test:9000');
   expect(text).toMatch(/listener {6}240\.240\.\d+\.\d+_9000 /);
 });
 
-test('explain prints JSON', async () => {
+test('pilot-discovery explain prints JSON', async () => {
   const told = JSON.parse(
     await explained(...offline(), '--url', 'http://cart.test:8080/old', '--format', 'json'),
   ) as object;
@@ -109,7 +109,7 @@ test('explain prints JSON', async () => {
   });
 });
 
-test('explain lists all listeners as JSON', async () => {
+test('pilot-discovery explain lists all listeners as JSON', async () => {
   const overview = JSON.parse(await explained(...offline(), '--format', 'json')) as { listeners: object[] };
   expect(overview.listeners).toContainEqual({
     name: '0.0.0.0_9000',
@@ -123,7 +123,7 @@ test('explain lists all listeners as JSON', async () => {
   });
 });
 
-test('explain queries a running proxy for its configuration and waits, and files for lines', async () => {
+test('pilot-discovery explain requests the configuration of a running proxy, and reads the lines from files', async () => {
   const asked: string[] = [];
   const dump = await dumpOf();
   const types = [
@@ -165,14 +165,14 @@ test('explain queries a running proxy for its configuration and waits, and files
   }
 });
 
-test('explain reports errors', async () => {
+test('pilot-discovery explain reports errors', async () => {
   await expect(explained('--url', 'http://a/')).rejects.toThrow(/--configDir/);
   await expect(explained('--registries=', '--configDir', join(root, 'missing'), ...node)).rejects.toThrow(/missing/);
   await expect(explained(...offline(), '--url', 'cart.test')).rejects.toThrow(/--url: must be .*cart\.test/);
   await expect(explained('--from', 'http://127.0.0.1:1')).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:1/);
 });
 
-describe('a gRPC program without a proxy', () => {
+describe('the request of a gRPC program without a proxy in pilot-discovery explain', () => {
   const grpc = (...args: string[]): Promise<string> => explained(...offline(), '--metadata', 'GENERATOR=grpc', ...args);
 
   test('is followed from its target to the clusters, with the lines of the objects', async () => {
@@ -189,7 +189,7 @@ describe('a gRPC program without a proxy', () => {
     expect(text).toContain('outcome       sent to the cluster');
   });
 
-  test('fails with the code of gRPC and the reason', async () => {
+  test('fails with the gRPC status code and the reason', async () => {
     expect(await grpc('--url', 'xds:///cart.test:8080/old/1')).toContain(
       'outcome       the call fails with UNAVAILABLE: the route',
     );
@@ -198,7 +198,7 @@ describe('a gRPC program without a proxy', () => {
     expect(told).toMatchObject({ outcome: { kind: 'no listener', grpcStatus: 14 }, limitations: [] });
   });
 
-  test('lists the ports that it may serve without a URL', async () => {
+  test('is replaced by a list of the ports that the program may serve if there is no URL', async () => {
     const at = ['--node', 'sidecar~10.1.1.1~cart-0.shop~shop.svc.cluster.local'];
     expect(await grpc(...at)).toMatch(/server {8}port 8080 of cart\.test: the server accepts plaintext only/);
   });
@@ -207,7 +207,7 @@ describe('a gRPC program without a proxy', () => {
     [['--url', 'http://cart.test:8080/'], '--url: must be xds:///'],
     [['--url', 'xds:///cart.test:8080/a/b', '--http2'], '--http2'],
     [['--url', 'xds:///cart.test:8080/a/b', '--from', '127.0.0.1:1'], 'from files'],
-  ])('is rejected with %s', async (args, message) => {
+  ])('is invalid with %s', async (args, message) => {
     await expect(grpc(...args)).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       message: expect.stringContaining(message),

@@ -1,4 +1,4 @@
-/** `pilot-discovery explain`: how a proxy routes a request, and the configuration lines behind it. */
+/** `pilot-discovery explain`: shows how a proxy routes a request, and the configuration lines that cause it. */
 import { Command, Option } from 'commander';
 import { runExplain } from '../../discovery/explain/explain-command.ts';
 import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';
@@ -125,7 +125,7 @@ function pair(flag: string, text: string): readonly [string, string] {
   return [text.slice(0, end), text.slice(end + 1)];
 }
 
-/** Lists and maps are parsed as JSON; anything else is text, as the agent sends it. */
+/** Lists and maps are parsed as JSON; other values are text, as the agent sends them. */
 function jsonOr(text: string): unknown {
   if (!/^[{[]/.test(text)) return text;
   try {

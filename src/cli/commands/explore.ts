@@ -1,4 +1,3 @@
-/** `chartpilot explore` (docs/exploring.md). */
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ExploreCommandOptions } from '../../debugger/explore/explore-command.ts';
@@ -73,7 +72,7 @@ interface ExploreFlags extends ExploreCommandOptions {
 
 type Subject = 'agent' | 'discovery' | 'machine';
 
-/** Flags that apply to some subjects only. */
+/** Subjects to which a flag applies, for flags that do not apply to all. */
 const places: Readonly<Record<string, readonly Subject[]>> = {
   world: ['agent', 'discovery'],
   samples: ['machine'],

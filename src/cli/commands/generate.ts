@@ -1,4 +1,3 @@
-/** `chartpilot generate` (docs/generating-tests.md). */
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { GenerateCommandOptions } from '../../debugger/generate/generate-command.ts';

@@ -1,7 +1,6 @@
 /** Last sections of a command's help: examples, environment, exit codes. */
 import type { Command } from 'commander';
 
-/** A term and its description. */
 type Row = readonly [term: string, description: string];
 
 export interface HelpSections {

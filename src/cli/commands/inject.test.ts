@@ -37,7 +37,7 @@ async function run(...args: readonly string[]): Promise<{ code: unknown; out: st
 const pod = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: app}]\n';
 const service = 'apiVersion: v1\nkind:   Service # kept\nmetadata: {name: s}\n';
 
-test('pods of several files get a sidecar, with the settings of the files', async () => {
+test('pilot-discovery inject adds a sidecar to pods of several files, with the settings of the files', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
   const config = file('config.yaml', 'injectedAnnotations: {a: b}');
   const mesh = file('mesh.yaml', 'trustDomain: example.org');
@@ -58,7 +58,7 @@ test('pods of several files get a sidecar, with the settings of the files', asyn
   expect(out).toContain('a: b');
 });
 
-test('nothing is printed if one manifest cannot be injected, and the error has file, line, object and field', async () => {
+test('pilot-discovery inject prints no manifest if one cannot be injected, and reports file, line, object and field', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
   const broken = file(
     'b.yaml',
@@ -72,14 +72,14 @@ test('nothing is printed if one manifest cannot be injected, and the error has f
 test.each([
   ['a missing manifest', ['-f', '/nowhere/a.yaml'], 'global: {hub: x, tag: "1"}', 2, '/nowhere/a.yaml'],
   ['values without an image', ['-f', '-'], '{}', 1, 'global.hub'],
-])('%s is reported', async (_, args, values, code, message) => {
+])('pilot-discovery inject reports %s', async (_, args, values, code, message) => {
   const given = args.map((arg) => (arg === '-' ? file('a.yaml', pod) : arg));
   const result = await run(...given, '--valuesFile', file('values.yaml', values));
   expect({ code: result.code, out: result.out }).toEqual({ code, out: '' });
   expect(result.error).toContain(message);
 });
 
-test('a pod that is not injected causes a note with the rule that decided', async () => {
+test('pilot-discovery inject prints a note for a pod that is not injected, with the rule that decided', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
   const host = file('a.yaml', pod.replace('containers', 'hostNetwork: true\n  containers'));
   const { code, out, error } = await run('-f', host, '--valuesFile', values);

@@ -35,10 +35,9 @@ interface InjectFlags {
 }
 
 const standardInput = '-';
-/** Exit code 1 means that a manifest cannot be injected. */
+/** `invalid`: a manifest cannot be injected. */
 const exitCodes = { invalid: 1, unreadable: 2, unwritten: 3 } as const;
 
-/** Its action sets the process's exit code. */
 export function injectCommand({ out, error }: CommandStreams = processStreams): Command {
   const command = new Command('inject')
     .summary('Add the sidecar to manifests')
@@ -115,7 +114,6 @@ async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): 
   return 0;
 }
 
-/** Streams of documents one after the other; a single one stays byte for byte. */
 function joined(streams: readonly string[]): string {
   return streams.reduce((all, next) => `${all}${all.endsWith('\n') ? '' : '\n'}---\n${next}`);
 }
@@ -130,7 +128,7 @@ async function textOf(file: string, limit: ByteLimit): Promise<E.Either<string, 
   }
 }
 
-/** `undefined`: a setting is invalid, which is reported. */
+/** @returns `undefined` if a setting is invalid, which is reported */
 async function injectorOf(
   flags: InjectFlags,
   limit: ByteLimit,

@@ -1,4 +1,7 @@
-/** `istio-iptables`, `istio-clean-iptables`: add and remove the redirection of a pod's traffic to Envoy (spec/agent.md §10). */
+/**
+ * `istio-iptables`, `istio-clean-iptables`: add and remove the redirection of a pod's traffic to Envoy (spec/agent.md
+ * §10).
+ */
 import { readFileSync } from 'node:fs';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';
@@ -16,7 +19,7 @@ import { addHelpSections } from './help-sections.ts';
 /** Istio's codes for a failed program, a failed validation, and other errors. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
 
-/** Time limit for entering a network namespace and starting a program there. */
+/** Time limit for entering a network namespace and starting a program in it. */
 const nsenterLimitMs = 30_000;
 
 export function istioIptablesCommand(): Command {
@@ -74,7 +77,6 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
   });
 }
 
-/** @returns the exit code */
 async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<number> {
   try {
     const found = resolveInterception(said, process.env, { addresses: outerAddresses, readFile });
@@ -93,7 +95,6 @@ async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<numb
   }
 }
 
-/** @returns the exit code */
 async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<number> {
   if (order.cleanupOnly) await removeInterception(order, terminal);
   else if (!order.skipRuleApply) await applyInterception(order, terminal);
@@ -104,7 +105,6 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   return 0;
 }
 
-/** Removes the flag of the network namespace, which does not apply inside it. */
 function withoutPlace(words: readonly string[]): string[] {
   return words.filter((word, index) => {
     if (words[index - 1] === '--network-namespace') return false;
@@ -112,7 +112,10 @@ function withoutPlace(words: readonly string[]): string[] {
   });
 }
 
-/** A process cannot switch its network namespace, so the same program validates with the same flags inside it. @returns its exit code */
+/**
+ * A process cannot switch its network namespace, so the same program validates with the same flags inside it. @returns
+ * its exit code
+ */
 async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
   const flags = [
     ...withoutPlace(process.argv.slice(1)),
@@ -132,7 +135,6 @@ async function validateWithin(networkNamespace: string, order: InterceptionOrder
   return exitCode;
 }
 
-/** A dry run prints its plan and does nothing else. */
 function terminal(name: string, flags: LogFlags): Terminal {
   return {
     print: (text) => standardOutput.print(text),
@@ -149,7 +151,6 @@ function outerAddresses(networkNamespace: string | undefined): string[] | undefi
     .map(({ address }) => address);
 }
 
-/** Runs this Node inside the namespace. */
 function interfacesWithin(networkNamespace: string): NodeJS.Dict<NetworkInterfaceInfo[]> | undefined {
   const print = 'process.stdout.write(JSON.stringify(require("node:os").networkInterfaces()))';
   try {

@@ -1,4 +1,3 @@
-/** The flags of `proxy` and `bootstrap`. */
 import { type Command, Option } from 'commander';
 
 export function addProxyFlags(command: Command): Command {
@@ -62,7 +61,7 @@ const rareFlags = [
 ];
 
 /**
- * Returns the role: the first argument, or one after unknown flags.
+ * @returns the role: the first argument, or one after unknown flags
  *
  * @param otherwise default role
  */

@@ -1,4 +1,3 @@
-/** `proxy`: runs Envoy and its supporting services. */
 import { Command } from 'commander';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { runAgent } from '../../agent/agent-system.ts';
@@ -30,7 +29,6 @@ export interface Succession {
 
 interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 
-/** @returns the exit code */
 export type ProxyRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
 
 /** @param run for tests: receives the parsed command line instead of starting an agent */
@@ -77,7 +75,7 @@ function addProxyCommandFlags(command: Command): Command {
   return addLogFlags(addRecordingFlags(addProxyFlags(command)));
 }
 
-/** Parses command line, environment and pod files. Logs the start, and everything that is ignored. */
+/** Parses command line, environment and pod files, and logs the start and all ignored settings. */
 export async function prepareProxy(args: readonly string[], flags: CommandFlags) {
   const role = roleAmong(args, 'sidecar');
   const noAddress = await awaitAddresses();
@@ -96,7 +94,6 @@ export async function prepareProxy(args: readonly string[], flags: CommandFlags)
   return { role, options, log, unwritten };
 }
 
-/** @returns the exit code */
 async function proxy(
   args: readonly string[],
   flags: CommandFlags,
@@ -127,7 +124,6 @@ async function proxy(
   }
 }
 
-/** @returns the path of the binary */
 async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<string> {
   const search = binaryPath === undefined ? {} : { binaryPath };
   const progress = (line: string): void => standardError.write(`${line}\n`);
@@ -152,7 +148,7 @@ function withoutTokens(said: object): object {
   return JSON.parse(JSON.stringify(said, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
 }
 
-/** A user who sets Envoy's log level wants to see its log. */
+/** A user who sets Envoy's log level expects its log. */
 function envoyScopeLevel({ logLevel }: ProxyOptions): string {
   return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
 }

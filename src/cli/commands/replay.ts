@@ -4,7 +4,6 @@ import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ReplayCommandOptions } from '../../debugger/replay/replay-command.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** @param output receives the printed text. Its action sets the process's exit code. */
 export function replayCommand(output: CommandOutput): Command {
   const command = new Command('replay')
     .summary('Replay traces and compare')

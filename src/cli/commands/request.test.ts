@@ -74,7 +74,7 @@ test('§11 request: an unused port is an error with this reason', async () => {
 });
 
 /** Issue 33, item 2: pages of the status port that need the debugger's token. */
-test("a page that needs the debugger's token gets it, with the method and the body", async () => {
+test("request sends the debugger's token to a page that needs it, with the method and the body", async () => {
   const temporary = mkdtempSync(join(tmpdir(), 'request-'));
   vi.stubEnv('TMPDIR', temporary);
   onTestFinished(() => {

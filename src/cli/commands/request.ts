@@ -15,11 +15,10 @@ export interface RequestTarget {
   /** Ports that `--debug-port` accepts; if empty, the flag does not exist. */
   readonly allowedPorts: readonly number[];
   readonly example: string;
-  /** Exit code for a failed command. */
   readonly failed: number;
 }
 
-/** Throws ChartpilotError from its action. */
+/** The action throws ChartpilotError. */
 export function requestCommand(target: RequestTarget, print: (text: string) => void = printOut): Command {
   const command = new Command('request')
     .summary(`Send an HTTP request to ${target.target}`)

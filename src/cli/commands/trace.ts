@@ -1,4 +1,3 @@
-/** `chartpilot trace TRACE`: prints a trace. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { SendOptions } from '../../debugger/otlp/send-otlp.ts';
@@ -11,7 +10,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** Records go to standard output at the speed of its reader; errors to `output`. */
+/** Writes records to standard output at the speed of its reader, and errors to `output`. */
 export function traceCommand(output: CommandOutput): Command {
   const command = new Command('trace')
     .summary('Print a trace, the cause of a record, or a summary')
@@ -107,7 +106,7 @@ async function follow(
   return followOtlp(liveSource(parseLiveAddress(attach), asked), otlp, to, sending);
 }
 
-/** Flags that select printed records. */
+/** Flags that select records. */
 const ofPrinting = ['actor', 'kind', 'from', 'to', 'why'] as const;
 
 /** @throws ChartpilotError FLAG_INVALID for a flag that would be ignored */

@@ -38,8 +38,8 @@ spec:
       route: [{destination: {hots: web.test}}]
 `;
 
-describe('files', () => {
-  test('all errors of all files are reported at once, in the order of files and lines, with their locations', async () => {
+describe('pilot-discovery validate', () => {
+  test('reports all errors of all files at once, in the order of files and lines, with their locations', async () => {
     file('b.yaml', twoErrors);
     file('deep/a.yaml', good);
     const { problems, objects, files } = await validateFiles([root]);
@@ -53,7 +53,7 @@ describe('files', () => {
     ]);
   });
 
-  test('a rejected restriction is reported with what it closes', async () => {
+  test('reports a rejected restriction with the traffic that it blocks', async () => {
     file(
       'a.yaml',
       'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {action: deny}\n',
@@ -65,7 +65,7 @@ describe('files', () => {
     ]);
   });
 
-  test('an object that another file defines differently is a warning that names the one that applies', async () => {
+  test('warns of an object that another file defines differently, and names the applied one', async () => {
     const first = file('a.yaml', good);
     const other = `# later\n${good.replace('metadata: {', 'metadata: {labels: {track: beta}, ')}`;
     expect(other).toContain('beta');
@@ -75,12 +75,12 @@ describe('files', () => {
     ]);
   });
 
-  test('an object that another file defines in the same way is not reported', async () => {
+  test('does not report an object that another file defines in the same way', async () => {
     const { problems, objects } = await validateFiles([file('a.yaml', good), file('b.yaml', `# again\n${good}`)]);
     expect([problems, objects]).toEqual([[], 1]);
   });
 
-  test('unreadable files are reported, and hide nothing', async () => {
+  test('reports unreadable files, and still validates the others', async () => {
     const { unreadable, problems } = await validateFiles([join(root, 'missing.yaml'), root, file('b.txt', twoErrors)]);
     expect(unreadable).toEqual([
       expect.stringContaining('missing.yaml: ENOENT'),
@@ -90,8 +90,8 @@ describe('files', () => {
   });
 });
 
-describe('hostile files', () => {
-  test('more problems than a call can have arguments are all reported', async () => {
+describe('pilot-discovery validate with hostile files', () => {
+  test('reports all problems even if there are more than a call can have arguments', async () => {
     const { problems } = await validateFiles([], [{ file: 'a.yaml', text: '1\n---\n'.repeat(150_000) }]);
     expect(problems).toHaveLength(150_000);
   });
@@ -108,14 +108,14 @@ describe('hostile files', () => {
       'url: oci://x/y:1\n  pluginConfig: &v {a: [*v]}',
     ],
     ['a List', 'v1\nkind: List\nitems: &v [{apiVersion: v1, kind: List, items: *v}]', 'x'],
-  ])('an alias within its own value is an error of its object, and hides no other: %s', async (_, kind, spec) => {
+  ])('reports an alias within its own value as an error of its object, and other errors: %s', async (_, kind, spec) => {
     const text = `apiVersion: ${kind}\nmetadata: {name: a, namespace: shop}\nspec:\n  ${spec}\n---\n${good}`;
     const { problems, objects } = await validateFiles([], [{ file: 'a.yaml', text }]);
     expect(objects).toBe(1);
     expect(problems.filter(({ severity }) => severity === 'error')).toMatchObject([{ code: 'YAML_INVALID' }]);
   });
 
-  test('bytes that are not UTF-8 cause a warning at their location', async () => {
+  test('warns of bytes that are not UTF-8, with their location', async () => {
     const path = file('a.yaml', good);
     writeFileSync(
       path,
@@ -127,7 +127,7 @@ describe('hostile files', () => {
   });
 });
 
-describe('the command', () => {
+describe('pilot-discovery validate as a command', () => {
   async function run(...args: string[]): Promise<{ code: unknown; out: string; error: string }> {
     const printed = { out: '', error: '' };
     const streams: CommandStreams = {
@@ -150,7 +150,7 @@ describe('the command', () => {
         'note: references to ServiceEntry objects are not checked: the files contain none\n' +
         '1 valid object in 1 file: 0 errors, 0 warnings\n',
     });
-    // The second file is in the first folder: it is read once.
+    // The second file is also in the first folder, and is read once.
     const bad = await run(root, file('b.yaml', twoErrors));
     expect([bad.code, bad.out.split('\n').length]).toEqual([1, 4]);
     expect((await run(join(root, 'missing'))).code).toBe(2);

@@ -31,7 +31,7 @@ interface ValidateFlags {
 }
 
 const standardInput = '-';
-/** Exit code 1 means invalid objects. */
+/** Exit code 1 is that of invalid objects. */
 const unwritten = 3;
 
 export interface CommandStreams {
@@ -39,7 +39,6 @@ export interface CommandStreams {
   readonly error: (text: string) => void;
 }
 
-/** Its action sets the process's exit code. */
 export function validateCommand(streams: CommandStreams = processStreams): Command {
   const command = new Command('validate')
     .summary('Validate configuration files')
@@ -130,9 +129,8 @@ async function readInput(limit: ByteLimit): Promise<{
 
 interface MeshFile {
   readonly config: MeshConfig;
-  /** False if none is set, or the file is invalid. */
+  /** False if no mesh configuration is set, or its file is invalid. */
   readonly isRead: boolean;
-  /** Set if it is read. */
   readonly text?: GivenText;
   readonly problems: readonly Problem[];
   readonly unreadable: readonly string[];

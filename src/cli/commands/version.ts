@@ -7,9 +7,8 @@ import { packageRoot, packageVersion } from '../../runtime/package-root.ts';
 
 export interface BuildInfo {
   readonly version: string;
-  /** Commit, or `unknown` outside a checkout. */
+  /** `unknown` outside a checkout. */
   readonly revision: string;
-  /** Name and version of the runtime. */
   readonly runtime: string;
 }
 
@@ -19,7 +18,7 @@ export function buildInfo(): BuildInfo {
   return { version: packageVersion(), revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };
 }
 
-/** The checked-out commit, read without git. */
+/** Read without git. */
 function revisionOf(root: string): string | undefined {
   try {
     const head = readFileSync(join(root, '.git', 'HEAD'), 'utf8').trim();
@@ -30,12 +29,14 @@ function revisionOf(root: string): string | undefined {
   }
 }
 
-/** One line for a log. */
 export function versionLine(info: BuildInfo = buildInfo()): string {
   return `${info.version}-${info.revision.slice(0, 12)} (${info.runtime})`;
 }
 
-/** `VERSION-REVISION-STATUS` as in Istio, which istioctl parses. Whether files were modified is unknown. */
+/**
+ * `VERSION-REVISION-STATUS` as in Istio, for istioctl. The status is always unknown, because modified files are not
+ * detected.
+ */
 export function istioVersion({ version, revision }: BuildInfo = buildInfo()): string {
   return `${version}-${revision}-unknown`;
 }

@@ -1,4 +1,3 @@
-/** `chartpilot visualize`: shows traces and running programs in the browser. */
 import { Command, InvalidArgumentError } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { VisualizeCommandOptions } from '../../debugger/visualize/visualize-command.ts';

@@ -14,7 +14,7 @@ interface WaitFlags {
   readonly url: string;
 }
 
-/** Throws ChartpilotError from its action when the timeout passes. */
+/** The action throws ChartpilotError when the timeout passes. */
 export function waitCommand(print: (line: string) => void = (line) => standardError.write(`${line}\n`)): Command {
   const command = new Command('wait')
     .summary('Wait until Envoy is ready')
@@ -70,7 +70,7 @@ async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Li
   );
 }
 
-/** @returns the reason, or `undefined` if Envoy is ready. The body is not read. */
+/** Does not read the body. @returns the reason; `undefined` if Envoy is ready */
 async function whyNotReady(url: string, limitMs: number): Promise<string | undefined> {
   try {
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(limitMs) });

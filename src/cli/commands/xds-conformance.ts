@@ -10,7 +10,6 @@ interface ConformanceFlags {
 
 const host = '127.0.0.1';
 
-/** Adds `xds-conformance` to a program. */
 export function registerConformanceCommand(program: Command): void {
   program
     .command('xds-conformance')

@@ -35,7 +35,7 @@ test('equal values, switches and flags that collect their values are not reporte
   expect(reported('--name', 'a', '--name', 'a', '--on', '--on', '--list', 'a', '--list', 'b')).toEqual([]);
 });
 
-test('a list flag that is set twice is reported, because the last one replaces the others', () => {
+test('a list flag that is set twice is reported, because its last value replaces the others', () => {
   expect(reported('--kinds', 'a,b', '--kinds', 'c')).toEqual([
     '--kinds is given 2 times ("a,b", "c"): only the last value is used. Give it once',
   ]);
@@ -44,7 +44,7 @@ test('a list flag that is set twice is reported, because the last one replaces t
   ]);
 });
 
-test('an empty value is reported and counts as unset, unless it has a meaning', () => {
+test('an empty value is reported and counts as unset, unless it has a meaning for the flag', () => {
   expect(reported('--name', '')).toEqual(['--name is empty ("") and counts as not given. Give a value, or omit it']);
   expect(used).not.toHaveProperty('name', '');
   expect(reported('--list', '', '--list', 'a')).toHaveLength(1);
@@ -53,7 +53,7 @@ test('an empty value is reported and counts as unset, unless it has a meaning', 
   expect(used).toMatchObject({ registries: '', level: true });
 });
 
-test('the values of a flag with a token are not shown', () => {
+test('the values of a flag that contains a token are omitted from reports', () => {
   expect(reported('--accessToken', 'a', '--accessToken', 'b')).toEqual([
     '--accessToken is given 2 times: only the last value is used. Give it once',
   ]);

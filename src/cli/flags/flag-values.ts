@@ -8,13 +8,13 @@ const mayBeEmpty: ReadonlySet<string> = new Set([
 /** Placeholders of lists in which an empty value is an empty list. */
 const lists = /<(ports|uids|gids|nics|ranges)>/;
 
-/** @returns whether an empty value of the flag has a meaning */
 export function isEmptyAllowed({ long, flags }: Option): boolean {
   return mayBeEmpty.has(long ?? '') || lists.test(flags);
 }
 
 /**
- * Reports flags with several different values, of which commander uses the last, and empty values, which count as unset.
+ * Reports flags with several different values, of which commander uses the last, and empty values, which count as
+ * unset.
  *
  * @param report called once for each such flag, before the command runs
  */

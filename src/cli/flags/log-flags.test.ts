@@ -12,7 +12,7 @@ function linesWith(flags: Partial<LogFlags>): string[] {
   return readFileSync(file, 'utf8').trimEnd().split('\n');
 }
 
-test('a scope that does not exist is reported with the flag that names it and with all scopes', () => {
+test('an unknown log scope is reported with the flag that contains it and with all scopes', () => {
   const lines = linesWith({ log_output_level: 'adz:debug,info', log_stacktrace_level: 'ads:warn', log_caller: 'x,*' });
   expect(lines).toEqual([
     expect.stringMatching(
@@ -23,6 +23,6 @@ test('a scope that does not exist is reported with the flag that names it and wi
   ]);
 });
 
-test('existing scopes are not reported', () => {
+test('existing log scopes are not reported', () => {
   expect(linesWith({ log_output_level: 'all:debug,ads:info', log_caller: 'ads,status' })).toHaveLength(1);
 });

@@ -1,4 +1,3 @@
-/** The log flags of both programs (spec/discovery.md §1.2). */
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command, Option } from 'commander';
@@ -30,7 +29,7 @@ export function addLogFlags(command: Command): Command {
     .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'Levels that include a stack trace').hideHelp());
 }
 
-/** Hidden flags of a command without a log: every command accepts them. Their values are checked. */
+/** Hidden flags of a command without a log, which every command accepts and checks. */
 export function takeLogFlags(command: Command): void {
   const has = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
@@ -39,7 +38,10 @@ export function takeLogFlags(command: Command): void {
   if (command.name() !== 'proxy') command.hook('preAction', () => checkLogFlags(command.opts<LogFlags>()));
 }
 
-/** Checks the flags without opening a log; unknown scopes are reported on standard error. @throws ChartpilotError FLAG_INVALID */
+/**
+ * Checks the flags without opening a log, and reports unknown scopes on standard error. @throws ChartpilotError
+ * FLAG_INVALID
+ */
 function checkLogFlags(flags: LogFlags): void {
   const { log_target: target } = flags;
   // A file is not created for an unused log.
@@ -75,7 +77,6 @@ export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
 }
 
-/** A misspelled scope has no effect. */
 function reportUnknownScopes(
   { log_output_level, log_stacktrace_level = '', log_caller = '' }: LogFlags,
   log: Logger,
@@ -99,7 +100,7 @@ function sumOf(sinks: readonly LineSink[]): SinkLines {
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
-/** Logs the number of lost lines in their place. */
+/** Logs the number of lost lines at the position of the loss. */
 export function logLosses(sink: LineSink, output: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {
@@ -110,7 +111,7 @@ export function logLosses(sink: LineSink, output: string, log: Logger): void {
   });
 }
 
-/** Logs Node's warnings; Node itself would block until standard error accepts them. */
+/** Replaces Node's own output of warnings, which would block until standard error accepts them. */
 export function logWarnings(log: Logger): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ message, name }) => log.warn('node.warning', { name, reason: message }));

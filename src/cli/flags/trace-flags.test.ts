@@ -30,7 +30,7 @@ async function recordedIn(file: string, recording: Recording): Promise<TraceLine
     .map((line) => JSON.parse(line) as TraceLine);
 }
 
-test('the file has the requested level; long texts are truncated unless it is full', async () => {
+test('the trace file has the requested level, and long texts are truncated unless the level is full', async () => {
   const file = join(temporaryFolder(), 'a.trace');
   const standard = await recordedIn(file, open(['--trace', file]));
   expect(standard).toMatchObject([
@@ -42,7 +42,7 @@ test('the file has the requested level; long texts are truncated unless it is fu
   expect(full[0]).not.toHaveProperty('omits');
 });
 
-test('an empty name means no file', async () => {
+test('an empty name disables the trace file', async () => {
   await open(['--trace=']).close();
 });
 
@@ -61,6 +61,6 @@ test.each([
   ['--debugger', 'yes', 'one of on, open, off'],
   ['--traceLevel', 'loud', 'one of standard, full'],
   ['--trace', '/nonexistent/a.trace', 'a file that can be written'],
-])('%s %s is rejected with the expected value', (path, value, expected) => {
+])('the flag %s %s is rejected with the expected value', (path, value, expected) => {
   expect(() => open([path, value])).toThrow(codedError('FLAG_INVALID', { path, expected, got: JSON.stringify(value) }));
 });

@@ -37,7 +37,7 @@ export interface Recording {
   readonly trace?: TraceEndpoint;
   /** Records that are not in the trace file yet. */
   unwritten(): SinkLines;
-  /** Ends the recording; readers receive the rest. */
+  /** Ends the recording; readers receive the remaining records. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,6 @@ export function openRecording(options: {
   /** Event types that are recorded only at level `full`. */
   readonly routine?: readonly string[];
   readonly flags: RecordingFlags;
-  /** From `--runDir`. */
   readonly runDir?: string | undefined;
   readonly log: Logger;
 }): Recording {
@@ -93,7 +92,7 @@ function openTraceFile(path: string, log: Logger): TraceFile {
   }
 }
 
-/** Reports write failures of the trace in the log, because a missing trace is noticed only when it is needed. */
+/** Logs write failures of the trace, because a missing trace is noticed only when it is needed. */
 export function traceListener(file: string, log: Logger): SinkListener {
   return {
     failed: (error) => log.warn('trace.unwritable', { file, reason: messageOf(error) }),

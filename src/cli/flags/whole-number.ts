@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander';
 
-/** Parses a flag's value that is an integer >= 0. */
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('Must be an integer >= 0.');
   if (!Number.isSafeInteger(Number(text))) throw new InvalidArgumentError('Must be at most 9007199254740991.');

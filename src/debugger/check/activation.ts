@@ -2,28 +2,30 @@ import type { Binding } from '../diagram/name-pattern.ts';
 import type { Term } from '../diagram/term.ts';
 import type { Contract, Cut, Occurrence } from './contract.ts';
 
-/** An activation of a diagram that has not ended. */
 export interface Activation {
   cuts: readonly Cut[];
-  /** 0 if it began before a loss of records and is doubtful. */
+  /** `startedAt` of an activation that is uncertain because records before it are missing is 0. */
   startedAt: number;
   lastAccepted: number;
   /**
-   * Records of the trace were lost: the activation may be at any of its cuts, or may not exist. It accepts every message
-   * that is possible and refuses none until only this activation can accept a message.
+   * Set after a loss of records: the activation may be at any of its cuts, or may not exist. It accepts every possible
+   * message and refuses none until a message arrives that no other activation can accept.
    */
   doubtful: boolean;
 }
 
 /** Activations that may exist after a loss of records. */
 export interface Doubt {
-  /** Possible places of an activation whose number has not occurred since; empty if no such activation can be live. */
+  /**
+   * Possible positions of an activation whose number has not occurred since the loss; empty if no such activation can
+   * be live.
+   */
   readonly cuts: readonly Cut[];
-  /** Numbers that have occurred since: their activations are followed individually. */
+  /** Numbers that have occurred since the loss; their activations are tracked individually. */
   readonly seen: Set<Binding>;
 }
 
-/** A key: two activations of a diagram with the same key accept the same continuations. */
+/** @returns a key: activations of a diagram with the same key accept the same continuations */
 export function placeOf({ cuts }: Activation): string {
   return cuts.map(({ n, term }) => `${n} ${term.id}`).join();
 }
@@ -37,7 +39,7 @@ export function isNumbered({ alphabet }: Contract): boolean {
   return alphabet.some(({ from, to }) => from.numbered || to.numbered);
 }
 
-/** Possible places of an activation whose N is still open: after messages without a number. */
+/** Possible positions of an activation after messages without a number, which leave N undetermined. */
 export function openCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
   const plain = new Set(alphabet.flatMap(({ from, to }, symbol) => (from.numbered || to.numbered ? [] : [symbol])));
   const open = new Set<Term>();

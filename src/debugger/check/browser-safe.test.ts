@@ -1,4 +1,4 @@
-/** The page checks and explains traces in the browser with the same code. */
+/** The page checks and explains traces in the browser with this code. */
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
@@ -16,12 +16,12 @@ const pure = [
   'trace/trace-line',
 ];
 
-test.each(pure)('%s needs no API that a browser lacks', async (name) => {
+test.each(pure)('%s uses no Node API, so that the page can import the module', async (name) => {
   const { outputFiles } = await build({
     entryPoints: [join(packageRoot(), 'src/debugger', `${name}.ts`)],
     bundle: true,
     write: false,
-    // Fails on every import of a Node module.
+    // The bundler fails on every import of a Node module.
     platform: 'browser',
     format: 'esm',
     logLevel: 'silent',

@@ -1,4 +1,3 @@
-/** Runs `chartpilot check` as a user does. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +26,6 @@ interface Run {
   error: string;
 }
 
-/** Runs the program as a process. */
 function chartpilot(...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
     execFile(process.execPath, [programFile('chartpilot'), ...args], { cwd: folder }, (failure, out, error) => {
@@ -36,7 +34,7 @@ function chartpilot(...args: string[]): Promise<Run> {
   });
 }
 
-/** Runs the command in this process. Names are relative to the folder of the test, also in the output. */
+/** Runs the command in this process. File names are relative to the temporary folder, also in the output. */
 async function check(traces: string[], options: Partial<CheckCommandOptions> = {}): Promise<Run> {
   const run = { code: 0, out: '', error: '' };
   const short = (text: string): string => text.replaceAll(`${folder}/`, '');
@@ -168,7 +166,7 @@ sequenceDiagram
     );
   });
 
-  test('draws all messages of a short accepted run except those ignored by rule', async () => {
+  test('draws a short accepted run without the messages that are ignored by rule', async () => {
     const others = event('b-3/effect', 'b-3', 'effect.happened');
     const { code, out } = await check([trace('good', [greet, others, greeted])], {
       diagrams: 'diagrams',
@@ -181,13 +179,13 @@ sequenceDiagram
     expect(empty.out).toContain('note over nobody: no message of the diagrams');
   });
 
-  test('names the actors that it ignores by rule', async () => {
+  test('names the actors that are in no diagram', async () => {
     const other = (n: number) => event(`c-${n}/effect`, 'a', 'c.called');
     const { out } = await check([trace('good', [greet, other(1), other(2)])], { diagrams: 'diagrams' });
     expect(out).toContain('0 XState internals, 2 of actors in no diagram (c-N/effect 2), 0 spawns');
   });
 
-  test('finds the diagrams of the programs of this package from any folder', async () => {
+  test('finds the diagrams of the bundled programs from any working directory', async () => {
     const { code, out, error } = await chartpilot('check', trace('agent.trace', [], 'pilot-agent'));
     expect({ code, error }).toEqual({ code: 0, error: '' });
     expect(out).toContain(join(packageRoot(), 'machines/agent/sequences/startup.mmd'));
@@ -208,7 +206,7 @@ sequenceDiagram
     ['nowhere', 'cannot read file: nowhere: no such file or directory'],
     ['empty', 'empty: no sequence diagrams (*.mmd)'],
     ['broken', 'broken/x.mmd:2: participant a is not declared above\n  broken/y.mmd:1: expected'],
-  ])('exits 2 and reports the error in the diagrams: %j', async (diagrams, message) => {
+  ])('exits 2 and reports invalid diagrams: %j', async (diagrams, message) => {
     trace('good', [greet]);
     mkdirSync(join(folder, 'empty'));
     mkdirSync(join(folder, 'broken'));
@@ -231,14 +229,14 @@ test.each([
   [['trace', 'good', '--kind', 'event,dance'], "Unknown record kind 'dance'."],
   [['trace', 'good', '--from', '-3'], 'Must be an integer >= 0.'],
   [['trace', 'nowhere'], 'chartpilot: cannot read file: nowhere: no such file'],
-])('chartpilot exits 2 with one paragraph: %j', async (args, message) => {
+])('chartpilot exits 2 with a one-paragraph error for the arguments %j', async (args, message) => {
   const { code, out, error } = await chartpilot(...args);
   expect({ code, out }).toEqual({ code: 2, out: '' });
   expect(error).toContain(message);
   expect(error).not.toMatch(/\n\s+at /);
 });
 
-test('chartpilot --help lists its commands', async () => {
+test('the help of chartpilot lists its commands', async () => {
   const { code, out } = await chartpilot('--help');
   expect(code).toBe(0);
   expect(out).toMatch(/check .*\n.*trace /);

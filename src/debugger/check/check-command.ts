@@ -16,15 +16,15 @@ export interface CheckCommandOptions {
   /** A folder of diagrams, or one diagram. Default: those of the program of the trace. */
   diagrams?: string;
   format: 'text' | 'json' | 'mermaid';
-  /** Messages that `mermaid` shows before and after the first deviation. Default 20. */
+  /** Messages that `mermaid` shows before and after the first deviation (default 20). */
   around?: number;
 }
 
-/** The result for one trace; `--format json` prints a list of these and of `UnreadableTrace`. */
+/** An entry of the list that `--format json` prints; the other entries are `UnreadableTrace`. */
 interface CheckedTrace extends CheckReport {
   trace: string;
   verdict: 'accepted' | 'departs';
-  /** All files that the trace was read from, oldest first. */
+  /** All files of the trace, oldest first. */
   files: string[];
   program: string;
   startedAt: string;
@@ -41,10 +41,11 @@ interface UnreadableTrace {
 const aroundDefault = 20;
 
 /**
- * `chartpilot check`: checks each trace separately. Traces that cannot be read are reported as errors in every format.
+ * `chartpilot check`: checks each trace separately. A trace that cannot be read is reported, and the others are still
+ * checked.
  *
- * @returns the exit code: 0 if all traces are accepted, 1 if a trace deviates, 2 if a trace or diagram could not be read
- * (the other traces are still reported).
+ * @returns the exit code: 0 if all traces are accepted, 1 if a trace deviates, 2 if a trace or diagram could not be
+ * read
  */
 export async function checkTraces(
   traces: readonly string[],
@@ -80,7 +81,6 @@ export async function checkTraces(
   return verdicts.has('departs') ? 1 : 0;
 }
 
-/** @returns `text`: the output for this trace */
 async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
   const reading = await openTrace(path);
   try {

@@ -4,8 +4,8 @@ import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 import { departureInWords } from './check-report-text.ts';
 
-describe('a deviation', () => {
-  test('is a message out of order, and the report shows trace and diagram', () => {
+describe('the check of a trace with a deviation', () => {
+  test('reports a message out of order with its trace and diagram', () => {
     const steps = [...restartFrom(0).slice(0, 3), 'epoch-1>supervisor epoch.live'];
     expect(checkTrace([restart], trace(...steps)).departures).toEqual([
       {
@@ -22,7 +22,7 @@ describe('a deviation', () => {
     ]);
   });
 
-  test('lists all branches that were allowed', () => {
+  test('lists the next message of every allowed branch', () => {
     const { departures } = checkTrace(
       [restart],
       trace(...restartFrom(0).slice(0, 4), 'supervisor>epoch-1 epoch.abort'),
@@ -33,14 +33,14 @@ describe('a deviation', () => {
     ]);
   });
 
-  test('is reported once where one message is missing or is one too many', () => {
+  test('reports one deviation for one missing or additional message', () => {
     const missing = restartFrom(0).toSpliced(3, 1);
     expect(departuresOf([restart], trace(...missing))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
     const tooMany = restartFrom(0).toSpliced(4, 0, 'supervisor>epoch-1 epoch.start');
     expect(departuresOf([restart], trace(...tooMany))).toEqual(['out-of-order 5: epoch.start (restart.mmd:14)']);
   });
 
-  test('is a skipped epoch number', () => {
+  test('reports an epoch number that is skipped', () => {
     const skipped = restartFrom(0).map((step) => step.replaceAll('epoch-1', 'epoch-2'));
     expect(departuresOf([restart], trace(...skipped))).toEqual([
       'unexpected 6: epoch.supersede (restart.mmd:15)',
@@ -52,7 +52,7 @@ describe('a deviation', () => {
     expect(departuresOf([restart], first)).toEqual(['undeclared 2: epoch.start']);
   });
 
-  test('is a message that belongs to a diagram of which no activation has begun', () => {
+  test('reports a message of a diagram of which no activation has begun', () => {
     const { departures } = checkTrace([restart, shutdown], trace('supervisor>agent supervisor.stopped'));
     expect(departures.map(brief)).toEqual(['unexpected 1: supervisor.stopped (shutdown.mmd:5)']);
     expect(departures[0]?.expected).toEqual([
@@ -60,7 +60,7 @@ describe('a deviation', () => {
     ]);
   });
 
-  test('is an event between participants that is in no diagram, including the failure of an actor', () => {
+  test('reports an event between participants that is in no diagram, including the failure of an actor', () => {
     expect(
       departuresOf(
         [restart, shutdown],
@@ -69,13 +69,13 @@ describe('a deviation', () => {
     ).toEqual(['undeclared 1: agent.greeted', 'undeclared 2: xstate.error.actor.epoch-3']);
   });
 
-  test('is an event in the wrong direction', () => {
+  test('reports an event in the wrong direction', () => {
     expect(departuresOf([restart], trace('supervisor>cert-watcher config.changed'))).toEqual([
       'undeclared 1: config.changed',
     ]);
   });
 
-  test('is reported once when the undeclared event also interrupts', () => {
+  test('reports one deviation if an undeclared event also interrupts an activation', () => {
     const impatient = parseDiagram(
       'sequenceDiagram\n%% interrupted by: *->>*: a.halt\nparticipant a\nparticipant b\na->>b: a.first\na->>b: a.second',
       'impatient.mmd',
@@ -85,7 +85,7 @@ describe('a deviation', () => {
     expect(diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('is reported while the trace is written', () => {
+  test('reports a deviation while the trace is written', () => {
     const checker = new TraceChecker([restart]);
     const [first, second, third] = trace(...restartFrom(0).slice(0, 2), 'supervisor>epoch-0 epoch.supersede');
     expect(checker.feed(first!)).toEqual([]);
@@ -94,7 +94,7 @@ describe('a deviation', () => {
   });
 });
 
-describe('a report', () => {
+describe('the report of a check', () => {
   test('keeps the first thousand deviations and counts the rest', () => {
     const { departures, counts } = checkTrace(
       [shutdown],

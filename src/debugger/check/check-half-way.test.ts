@@ -1,6 +1,6 @@
 /**
- * Traces that begin in the middle (after a rotation, from a ring buffer) or have a gap, checked against the real
- * diagrams.
+ * Traces that begin in the middle (after a rotation, from a ring buffer) or have a gap, checked against the diagrams of
+ * the agent.
  */
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -40,13 +40,12 @@ beforeAll(() => {
   });
 });
 
-/** The first deviation, if any. */
 function departureOf(trace: readonly TraceRecord[], header: Pick<TraceHeader, 'actors'> = {}): string | undefined {
   const [first] = checkTrace(diagrams, trace, header).departures;
   return first === undefined ? undefined : `${first.kind} ${first.message.seq} ${first.message.type}`;
 }
 
-test('the check finds no deviation in a correct trace, from any record', () => {
+test('the check finds no deviation in a correct trace that begins at any of its records', () => {
   expect(records.length).toBeGreaterThan(200);
   const state = TraceState.of({});
   for (const [k, record] of records.entries()) {
@@ -55,7 +54,7 @@ test('the check finds no deviation in a correct trace, from any record', () => {
   }
 });
 
-test('the check finds no deviation in a correct trace, wherever records are missing', () => {
+test('the check finds no deviation in a correct trace that lacks any range of records', () => {
   for (let k = 1; k < records.length; k += 13) {
     for (const length of [1, 7, 40]) {
       expect(departureOf(records.toSpliced(k, length))).toBeUndefined();
@@ -63,7 +62,7 @@ test('the check finds no deviation in a correct trace, wherever records are miss
   }
 });
 
-test('the check finds a deviation if the trace begins some time before it', () => {
+test('the check finds a deviation in a trace that begins shortly before it', () => {
   const at = records.findIndex(({ kind }, i) => {
     const record = records[i]!;
     return i > 120 && kind === 'event' && record.kind === 'event' && record.event.type === 'epoch.live';

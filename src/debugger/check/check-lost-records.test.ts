@@ -11,7 +11,7 @@ import {
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 
-describe('a trace that begins in the middle', () => {
+describe('the check of a trace that begins in the middle', () => {
   test('assigns the end of an actor to the parent that the header names', () => {
     const living = { actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', state: 'x', spawned: 1, spawnedAt: 0 };
     const ended: TraceRecord[] = [{ seq: 9, t: 1, kind: 'stop', actor: 'epoch-0', status: 'done' }];
@@ -21,7 +21,7 @@ describe('a trace that begins in the middle', () => {
     expect(counts).toMatchObject({ accepted: 0, ignored: { unknownActor: 1 } });
   });
 
-  test('may belong to activations of many numbers, and deviates only when one of them is certain', () => {
+  test('accepts a message that may belong to activations of several numbers, until one of them is certain', () => {
     const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
     const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
     const late = (...steps: string[]): TraceRecord[] =>
@@ -35,7 +35,7 @@ describe('a trace that begins in the middle', () => {
     ).toEqual(['out-of-order 103: response.sent (connection.mmd:7)']);
   });
 
-  test('is followed from a restored state of a checker', () => {
+  test('continues from the restored state of a checker', () => {
     const late = trace(...restartFrom(0), ...restartFrom(1), ...restartFrom(2)).slice(5);
     const checker = new TraceChecker([restart]);
     for (const record of late.slice(0, 4)) checker.feed(record);
@@ -47,10 +47,10 @@ describe('a trace that begins in the middle', () => {
   });
 });
 
-describe('a trace with lost records', () => {
+describe('the check of a trace with lost records', () => {
   const whole = trace(begun(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2));
 
-  test('is accepted when its beginning is missing', () => {
+  test('accepts a trace whose beginning is missing', () => {
     for (let from = 1; from < whole.length; from++) {
       const report = checkTrace([spawnsOnly, restart], whole.slice(from));
       expect(report.departures).toEqual([]);
@@ -58,7 +58,7 @@ describe('a trace with lost records', () => {
     }
   });
 
-  test('is accepted after a gap', () => {
+  test('accepts a trace after a gap', () => {
     for (let from = 1; from < whole.length; from++) {
       for (let to = from + 1; to < whole.length; to++) {
         expect(departuresOf([spawnsOnly, restart], whole.toSpliced(from, to - from))).toEqual([]);
@@ -66,7 +66,7 @@ describe('a trace with lost records', () => {
     }
   });
 
-  test('is still checked after its first record', () => {
+  test('still reports deviations after the first record', () => {
     const late = whole.slice(4).toSpliced(7, 1);
     expect(
       departuresOf(

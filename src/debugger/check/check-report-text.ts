@@ -4,21 +4,19 @@ import type { CheckReport, Departure } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
 import type { Message } from './message.ts';
 
-/** Arrows that are shown of a diagram; a par may allow very many. */
+/** Expected arrows that are shown per diagram; a `par` may allow very many. */
 const maxExpected = 8;
-/** Deviations that are shown in full: later ones are often consequences of the first. */
+/** Deviations that are shown in full; later ones are often consequences of the first. */
 const maxDepartures = 10;
-/** Series of ignored actors that are named. */
 const maxSeries = 12;
 
-/** The trace and the diagram of a deviation, as readable text. */
 export function formatDeparture(departure: Departure, diagrams: readonly Diagram[]): string {
   const { message, before } = departure;
   const trace = [...before.map((earlier) => `      ${formatMessage(earlier)}`), `    ► ${formatMessage(message)}`];
   return [headline(departure), '  trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
 }
 
-/** A deviation in one sentence, and the messages that were expected instead, with their places. */
+/** A deviation in one sentence, and the messages that were expected instead, with their lines. */
 export function departureInWords(departure: Departure): { headline: string; expected: string[] } {
   const { message, expected } = departure;
   return {
@@ -27,7 +25,6 @@ export function departureInWords(departure: Departure): { headline: string; expe
   };
 }
 
-/** A report for a terminal. */
 export function formatReport(report: CheckReport, diagrams: readonly Diagram[]): string {
   const { departures, counts } = report;
   const shown = departures.slice(0, maxDepartures);
@@ -51,7 +48,10 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
   ].join('\n');
 }
 
-/** Counts of ignored messages, with the series of their actors: a misspelled participant of a diagram shows up here. */
+/**
+ * Counts of ignored messages, with the series of their actors, so that a misspelled participant of a diagram is
+ * noticed.
+ */
 function ignored({ counts, ignoredActors }: CheckReport): string {
   const { internal, unknownActor, notInDiagrams } = counts.ignored;
   const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);

@@ -1,4 +1,4 @@
-/** Checks random diagrams: a run of a diagram is accepted, a run with two swapped steps is refused. */
+/** Checks random diagrams: the check accepts a run of a diagram and refuses a run with two swapped steps. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
@@ -31,7 +31,7 @@ interface Written {
   run: (choose: (below: number) => number) => string[];
 }
 
-/** Writes a plan as mermaid and as a generator of its runs: the inverse of the check. */
+/** Writes a plan as mermaid and as a generator of its runs. */
 function write(tree: Plan, nextType: () => string): Written {
   if (tree.op === 'arrow') {
     const type = nextType();
@@ -86,7 +86,7 @@ function counter(): () => string {
   return () => `step.${++n}`;
 }
 
-/** Takes the choices of a run from one list, so that a failure shrinks. */
+/** Takes the choices of a run from one list, so that fast-check can shrink a failure. */
 function choices(drawn: readonly number[]): (below: number) => number {
   let i = 0;
   return (below) => drawn[i++ % drawn.length]! % below;
@@ -107,7 +107,7 @@ test('the check accepts every run of a diagram, and every prefix of it', () => {
   );
 });
 
-test('a restored checker checks what follows as if nothing had been fed since it was saved', () => {
+test('a restored checker checks further records as if none had been fed after it was saved', () => {
   fc.assert(
     fc.property(plan, draws, draws, fc.nat(), (tree, drawn, otherwise, cut) => {
       const { lines, run } = write(tree, counter());
@@ -137,7 +137,7 @@ test('the check refuses a run with two swapped adjacent steps, at the first of t
   );
   fc.assert(
     fc.property(wraps, draws, (around, drawn) => {
-      // The two steps are written first, so their types are known: step.1 and step.2.
+      // The two steps are written first, therefore their types are `step.1` and `step.2`.
       const nextType = counter();
       let written = write(twoSteps, nextType);
       for (const { op, before, behind } of around) {

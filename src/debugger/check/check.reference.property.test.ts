@@ -1,6 +1,6 @@
 /**
- * Compares the check with a second implementation of `docs/sequence-diagrams.md` that lists all words of a diagram and
- * inspects every activation for every message. It is slow and short; both must find the same first deviation.
+ * Compares the check with a second, slow implementation of `docs/sequence-diagrams.md` that lists all words of a
+ * diagram and inspects every activation for every message. Both must find the same first deviation.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -15,10 +15,10 @@ const actors = ['s', 'epoch-N', 'epoch-N+1'];
 /** `from>to type` of a message, or the end of an actor. */
 type Happening = { from: string; to: string; type: string } | { stopped: string };
 
-// ——— the words of a diagram: which arrows may follow each other, one letter per arrow ———
+// Words of a diagram: possible sequences of arrows, with one letter per arrow.
 
 interface Words {
-  /** Prefixes of words, up to the longest trace; and whole words. */
+  /** Prefixes of words that are at most as long as the longest trace, and complete words. */
   begins: Set<string>;
   whole: Set<string>;
 }
@@ -44,7 +44,7 @@ function wordsOf(fragment: Fragment): Set<string> {
   }
 }
 
-/** Words longer than any trace are cut and marked: they are not whole words. */
+/** Words longer than any trace are cut and marked, and do not count as complete. */
 const cut = (word: string): string => (word.length > longestTrace + 1 ? `${word.slice(0, longestTrace + 1)}…` : word);
 
 function concatenated(first: Set<string>, second: Set<string>): Set<string> {
@@ -73,9 +73,9 @@ function languageOf(body: Fragment): Words {
   };
 }
 
-// ——— the rules of the page, in its order ———
+// The rules of `docs/sequence-diagrams.md`, in their order.
 
-/** A possible place of an activation: its N, and the arrows that it has taken. */
+/** A possible position of an activation: its N, and the arrows that it has taken. */
 interface Reading {
   n: number | undefined;
   taken: string;
@@ -163,7 +163,8 @@ class Reference {
       if (left.length === activation.length) continue;
       if (left.length > 0) this.#replace(activation, left);
       else {
-        // With one N it was at its end and could not be anywhere else: then the readings with another N were wrong.
+        // The activation was complete for one N and could not be at another position, so the readings with another N
+        // were wrong.
         const byN = Map.groupBy(activation, ({ n }) => n);
         const isComplete = [...byN.values()].some((group) => group.every(({ taken }) => this.#isOver(taken)));
         this.#replace(activation, undefined);
@@ -172,7 +173,7 @@ class Reference {
     }
   }
 
-  /** The arrows that match the message for this N; if N is open, those without a number. */
+  /** The arrows that match the message for this N; if N is undetermined, those without a number. */
   #letters(message: { from: string; to: string; type: string }, n: number | undefined): string[] {
     return this.#arrows.flatMap((arrow) => (fits(arrow, message, n) ? [arrow.letter] : []));
   }
@@ -247,7 +248,7 @@ function fits(
   return name(line.from) === message.from && name(line.to) === message.to;
 }
 
-// ——— random diagrams and traces ———
+// Random diagrams and traces.
 
 const ends = fc.constantFrom<[string, string]>(
   ['s', 'epoch-N'],
@@ -333,7 +334,10 @@ function recordOf(what: Happening, seq: number): TraceRecord {
   return { seq, t: seq, kind: 'event', from: what.from, to: what.to, event: { type: what.type } };
 }
 
-/** Found by chance: the actor that ended is epoch-N+1 of an incomplete reading and epoch-N of a complete one. */
+/**
+ * A run that fast-check found: the actor that ended is epoch-N+1 of an incomplete reading and epoch-N of a complete
+ * one.
+ */
 const endOfTwoReadings: [Shape, Line[], Happening[]] = [
   {
     op: 'sequence',
@@ -393,7 +397,7 @@ test('the check finds the same first deviation as a search through all words of 
             expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
           }
           for (const kind of kinds) seen[kind]++;
-          // After a deviation the check continues by heuristics; no rule defines how.
+          // After a deviation the check continues by heuristics that the page does not define.
           if (kinds.length > 0) return;
           const [counts] = checker.report().diagrams;
           expect(counts).toEqual({ file: 'random.mmd', ...reference.counts, live: reference.live });
@@ -405,7 +409,7 @@ test('the check finds the same first deviation as a search through all words of 
     ),
     { numRuns: 3_000, examples: [endOfTwoReadings] },
   );
-  // Every outcome has occurred.
+  // Proves that the random runs cover every outcome.
   for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0);
 });
 

@@ -14,8 +14,8 @@ import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 import { formatReport } from './check-report-text.ts';
 
-describe('a trace that follows the diagrams', () => {
-  test('is accepted, one activation after the other', () => {
+describe('the check of a trace that follows the diagrams', () => {
+  test('accepts successive activations', () => {
     const report = checkTrace(
       [spawnsOnly, restart],
       trace(begun(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2)),
@@ -28,14 +28,14 @@ describe('a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('may end anywhere, because a crash is no deviation', () => {
+  test('accepts a trace that ends anywhere, because a crash is no deviation', () => {
     const whole = trace(begun(0), ...restartFrom(0), ...restartFrom(1));
     for (let length = 0; length <= whole.length; length++) {
       expect(departuresOf([spawnsOnly, restart], whole.slice(0, length))).toEqual([]);
     }
   });
 
-  test('may take the other branch and omit the optional rest before the next activation', () => {
+  test('accepts the other branch, and an activation that omits its optional end', () => {
     const failed = [
       ...restartFrom(0).slice(0, 4),
       'epoch-1 timer liveTimeout',
@@ -50,7 +50,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 3, completed: 3 });
   });
 
-  test('may have activations with different numbers at the same time', () => {
+  test('accepts simultaneous activations with different numbers', () => {
     const open = (n: number): string => `ads-server>ads-connection-${n} connection.opened`;
     const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
     const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
@@ -66,7 +66,7 @@ describe('a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('is interrupted without a deviation by the messages that the diagram names', () => {
+  test('accepts an interruption by a message that the diagram names', () => {
     const report = checkTrace(
       [restart, shutdown],
       trace(
@@ -80,7 +80,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 2, interrupted: 1, completed: 1 });
   });
 
-  test('is interrupted without a deviation when a numbered participant is stopped or fails', () => {
+  test('accepts an interruption when a numbered participant is stopped or fails', () => {
     for (const end of ['epoch-1 stopped', 'epoch-0 error']) {
       const report = checkTrace([restart], trace(...restartFrom(0).slice(0, 3), end, ...restartFrom(0)));
       expect(report.departures).toEqual([]);
@@ -90,7 +90,7 @@ describe('a trace that follows the diagrams', () => {
     expect(departuresOf([restart], other)).toEqual(['out-of-order 5: config.changed (restart.mmd:12)']);
   });
 
-  test('is interrupted only by messages with its own number', () => {
+  test('interrupts an activation only by messages with its own number', () => {
     const turn = parseDiagram(
       'sequenceDiagram\n%% interrupted by: e->>s: epoch.failed\nparticipant s\nparticipant e as epoch-N\ns->>e: epoch.start\ne->>s: epoch.live\ne->>s: epoch.healthy',
       'turn.mmd',
@@ -107,7 +107,7 @@ describe('a trace that follows the diagrams', () => {
     expect(diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('is interrupted by any number while N is open', () => {
+  test('interrupts an activation whose N is undetermined by a message with any number', () => {
     const search = parseDiagram(
       'sequenceDiagram\n%% interrupted by: e->>s: epoch.failed\nparticipant s\nparticipant e as epoch-N\ns->>s: timer backoff\ns->>e: epoch.start',
       'search.mmd',
@@ -121,7 +121,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('is not interrupted when only an effect of a numbered participant stops', () => {
+  test('does not interrupt an activation when only an effect of a numbered participant stops', () => {
     const open = 'ads-server>ads-connection-1 connection.opened';
     const close = 'ads-connection-1/stream>ads-connection-1 stream.closed';
     const report = checkTrace([connection], trace(open, 'ads-connection-1/stream stopped', close));
@@ -129,7 +129,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 1, interrupted: 0, completed: 1 });
   });
 
-  test('may leave the epoch number N open until a message determines it', () => {
+  test('leaves the epoch number N undetermined until a message determines it', () => {
     const either = parseDiagram(
       `sequenceDiagram
       participant s
@@ -155,7 +155,7 @@ describe('a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('may have messages that are in no diagram: of unknown actors, of XState, unnamed spawns and timers', () => {
+  test('ignores messages that are in no diagram: those of unknown actors and of XState, unnamed spawns and timers', () => {
     const report = checkTrace(
       [restart],
       trace(
@@ -182,7 +182,7 @@ describe('a trace that follows the diagrams', () => {
   });
 });
 
-test('the check of 100,000 records is fast', () => {
+test('the check processes 100,000 records within its time limit', () => {
   const rounds = Array.from({ length: 12_500 }, (_, i) => restartFrom(i)).flat();
   const records = trace(...rounds);
   expect(records).toHaveLength(100_000);
@@ -191,7 +191,7 @@ test('the check of 100,000 records is fast', () => {
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
 });
 
-test('the check stays fast with many activations at once', () => {
+test('the check stays fast with many simultaneous activations', () => {
   const steps: string[] = [];
   for (let n = 0; n < 10_000; n++) steps.push(`ads-server>ads-connection-${n} connection.opened`);
   for (let n = 0; n < 10_000; n++) {
@@ -205,7 +205,7 @@ test('the check stays fast with many activations at once', () => {
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
 });
 
-test('the check ignores a message of an unchecked diagram, also if another diagram has both its ends', () => {
+test('the check ignores a message of an unchecked diagram even if another diagram has both its ends', () => {
   const ask = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
     'ask.mmd',

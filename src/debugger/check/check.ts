@@ -1,6 +1,5 @@
 /**
  * Checks a trace against sequence diagrams, with the semantics of live sequence charts (`docs/sequence-diagrams.md`).
- * Runs in a browser.
  */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram } from '../diagram/diagram.ts';
@@ -11,26 +10,25 @@ import { type MessageKind, MessageKinds } from './message-kinds.ts';
 
 export interface Departure {
   /**
-   * `out-of-order`: a live activation has the message in its alphabet and allows a different one. `unexpected`: diagrams
-   * have the message, but no activation is at a place that allows it. `undeclared`: its ends take part in diagrams, and
-   * no diagram has the message.
+   * `out-of-order`: the message is in the alphabet of a live activation, which allows a different one. `unexpected`:
+   * diagrams contain the message, but no activation is at a position that allows it. `undeclared`: its ends take part
+   * in diagrams, and no diagram contains the message.
    */
   kind: 'out-of-order' | 'unexpected' | 'undeclared';
   message: Message;
-  /** The diagram that the message deviates from, and the relevant line; `undefined` for an undeclared message. */
+  /** The diagram that the message deviates from; `undefined` for an undeclared message. */
   diagram?: {
     file: string;
-    /** The line of the expected arrow, or of the arrow that came at the wrong time. */
+    /** The line of the expected arrow, or of the arrow that occurred at the wrong time. */
     line: number;
-    /** N of the activation. */
     n?: string;
-    /** The record that began the activation, and the last one that it accepted. */
+    /** Sequence numbers of the record that began the activation and of the last one that it accepted. */
     startedAt?: number;
     lastAccepted?: number;
   };
   /** The messages that the diagrams allow instead, by line. */
   expected: ExpectedMessage[];
-  /** The messages before it, oldest first. */
+  /** The preceding messages, oldest first. */
   before: Message[];
 }
 
@@ -39,38 +37,34 @@ export interface CheckReport {
   departures: Departure[];
   counts: {
     departures: number;
-    /** Records read, messages or not. */
+    /** Records read, including those that are no messages. */
     records: number;
     /** Messages that an activation accepted, that began one, or that interrupted one. */
     accepted: number;
     /**
-     * Messages to which no rule applies: those of XState, those of actors that are in no diagram, and spawns, timers and
-     * ends that no diagram names.
+     * Messages to which no rule applies: those of XState, those of actors that are in no diagram, and spawns, timers
+     * and ends that no diagram names.
      */
     ignored: { internal: number; unknownActor: number; notInDiagrams: number };
-    /** Records that are missing in the trace: before its first one, or in between. */
+    /** Records that are missing before the first one or between two. */
     lost: number;
   };
-  /** The actors that are in no diagram, by series (`epoch-N/process`), with their numbers of messages; most first. */
+  /** Message counts of the actors that are in no diagram, by series (`epoch-N/process`), highest first. */
   ignoredActors: { series: string; messages: number }[];
   diagrams: ({ file: string } & ActivationCounts)[];
   /** Diagrams that are not checked because the trace omits messages that they contain. */
   notChecked: { file: string; omitted: string[] }[];
 }
 
-/** Messages kept as the context of a deviation. */
+/** Preceding messages that are kept for a deviation. */
 const remembered = 4;
-/** Deviations that are kept: a live check of a faulty program may run for days. */
+/** A live check of a faulty program may run for days. */
 const maxKept = 1_000;
-/** Series of ignored actors that are counted separately. */
 const maxSeries = 200;
 const otherSeries = 'others';
 const noDeparture: readonly Departure[] = [];
 
-/**
- * Follows a trace record by record; also while it is written (`recorder.observe(checker.feed)`). A checker serves one
- * trace.
- */
+/** Checks the records of one trace in order, also while it is written (`recorder.observe(checker.feed)`). */
 export class TraceChecker {
   readonly #monitors: readonly DiagramMonitor[];
   readonly #kinds: MessageKinds;
@@ -110,7 +104,7 @@ export class TraceChecker {
     this.#messages = new MessageReader(header.actors);
   }
 
-  /** Checks the next record and returns its deviations. */
+  /** @returns the deviations of the next record */
   readonly feed = (record: TraceRecord): readonly Departure[] => {
     this.#counts.records++;
     if (record.seq !== this.#lastSeq + 1) this.#countLost(record.seq);
@@ -139,8 +133,8 @@ export class TraceChecker {
   }
 
   /**
-   * Saves the state. The returned function restores it and can be called repeatedly: one checker can follow several runs
-   * with a common beginning.
+   * Saves the state. The returned function restores it and can be called repeatedly, so that one checker can follow
+   * several runs with a common beginning.
    */
   save(): () => void {
     const monitors = this.#monitors.map((monitor) => monitor.save());
@@ -162,7 +156,7 @@ export class TraceChecker {
     };
   }
 
-  /** A key: two checkers with the same key return the same results for all further records. */
+  /** @returns a key: checkers with the same key return the same results for all further records */
   key(): string {
     return this.#monitors.map((monitor) => monitor.key()).join('|');
   }
@@ -196,7 +190,7 @@ export class TraceChecker {
       for (const refusal of taken.refusals) departures.push(this.#outOfOrder(message, monitor, refusal));
     }
     const accepted = places > 0;
-    // After a loss of records: the message would be a deviation if this activation were not live.
+    // Records were lost, and the message is a deviation unless this uncertain activation is live.
     if (places === 1) confirm?.();
     if (standing === 'undeclared')
       departures.push({ kind: 'undeclared', message, expected: [], before: [...this.#before] });
@@ -244,7 +238,6 @@ export class TraceChecker {
   }
 }
 
-/** @param header as for the constructor of {@link TraceChecker} */
 export function checkTrace(
   diagrams: readonly Diagram[],
   records: Iterable<TraceRecord>,

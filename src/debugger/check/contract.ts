@@ -8,29 +8,24 @@ export interface MessageSymbol {
   readonly from: NamePattern;
   readonly to: NamePattern;
   readonly type: string;
-  /** Lines of the arrows. */
   readonly lines: readonly number[];
 }
 
-/** A diagram compiled for checking. */
 export interface Contract {
   readonly diagram: Diagram;
   readonly terms: TermPool;
-  /** Where an activation begins. */
+  /** The first position of an activation. */
   readonly start: Term;
-  /** The alphabet: every message that the diagram contains. */
   readonly alphabet: readonly MessageSymbol[];
-  /** Sets of symbols that messages have matched, by their numbers. */
   readonly symbolSets: Map<string, ReadonlySet<number>>;
 }
 
-/** A way in which a message matches the alphabet: the symbol, and the resulting N. */
+/** A match of a message with the alphabet. */
 export interface Step {
   readonly symbol: number;
   readonly n: Binding;
 }
 
-/** A possible place of an activation: the remaining term, and N. */
 export interface Cut {
   readonly n: Binding;
   readonly term: Term;
@@ -60,20 +55,19 @@ export function contractOf(diagram: Diagram): Contract {
   return { diagram, terms, start, alphabet, symbolSets: new Map() };
 }
 
-/** The N for which a message has these ends; `undefined` if it cannot have them. */
+/** @returns the N for which a message has these ends; `undefined` if it cannot have them */
 export function bindEnds(ends: { from: NamePattern; to: NamePattern }, message: Message): Binding | undefined {
   const from = matchName(ends.from, message.from);
   if (from === undefined || message.to === unknownParent) return from;
   return joinBindings(from, matchName(ends.to, message.to));
 }
 
-/** How a message matches a diagram. Messages with the same ends and type share one. */
+/** Matches of a message with a diagram, shared by all messages with the same ends and type. */
 export interface Occurrence {
-  /** The ways in which it matches the alphabet. */
   readonly steps: readonly Step[];
-  /** N of the activations that it may interrupt. */
+  /** N of the activations that the message may interrupt. */
   readonly interruptions: readonly Binding[];
-  /** N of the activations that may be affected, by steps or interruptions. */
+  /** N of the activations that the message may advance or interrupt. */
   readonly numbers: readonly Binding[];
   /** The symbols of the steps without a number. */
   readonly plain: ReadonlySet<number> | undefined;
@@ -103,7 +97,7 @@ export function occurrenceOf(
   };
 }
 
-/** Returns the same set for the same symbols: derivatives are cached by set. */
+/** @returns the same set for the same symbols, because derivatives are cached by set */
 function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): ReadonlySet<number> {
   const key = [...symbols].sort((a, b) => a - b).join(' ');
   const known = symbolSets.get(key) ?? new Set(symbols);
@@ -111,26 +105,24 @@ function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): Readon
   return known;
 }
 
-/** The result of applying a message to the cuts of an activation. */
 export interface Advance {
   /**
-   * `accepted`: at least one cut accepts it. `outside`: it is in no cut's alphabet. `refused`: it is in the alphabet and
-   * not allowed; then `cuts` is empty.
+   * `accepted`: at least one cut accepts the message. `outside`: it is in no cut's alphabet. `refused`: it is in the
+   * alphabet and not allowed; `cuts` is empty.
    */
   readonly outcome: 'accepted' | 'outside' | 'refused';
   readonly cuts: readonly Cut[];
 }
 
 export interface AdvanceOptions {
-  /** Whether messages before this one may have been missed. */
+  /** Whether records before this message may be missing. */
   skipping?: boolean;
-  /** Whether the message may determine N. */
   mayBind?: boolean;
 }
 
 /**
- * Moves each cut over a message. A cut whose N is determined has a known alphabet. One whose N is open is affected by a
- * numbered message only if that is its next message, which then determines N.
+ * Advances each cut by a message. A cut with a determined N has a known alphabet. A cut with an undetermined N is
+ * affected by a numbered message only if that is its next message, which then determines N.
  */
 export function advance(
   contract: Contract,
@@ -150,7 +142,7 @@ export function advance(
     return left.size > 0;
   };
   for (const cut of cuts) {
-    // A complete reading has no alphabet.
+    // A completed activation has no alphabet.
     if (cut.term === terms.empty) {
       next.push(cut);
       continue;
@@ -169,7 +161,6 @@ export function advance(
   return { outcome: died && distinct.length === 0 ? 'refused' : 'outside', cuts: distinct };
 }
 
-/** The messages that may be next at these cuts, by line. */
 export function expectedAt(contract: Contract, cuts: readonly Cut[]): ExpectedMessage[] {
   const expected = new Map<string, ExpectedMessage>();
   for (const { n, term } of cuts) {
@@ -181,7 +172,6 @@ export function expectedAt(contract: Contract, cuts: readonly Cut[]): ExpectedMe
   return [...expected.values()].sort((a, b) => a.line - b.line);
 }
 
-/** An arrow with N substituted in its names. */
 export function expectedMessage(contract: Contract, symbol: number, line: number, n: Binding): ExpectedMessage {
   const { from, to, type } = contract.alphabet[symbol]!;
   return { file: contract.diagram.file, line, from: nameAt(from, n), to: nameAt(to, n), type };

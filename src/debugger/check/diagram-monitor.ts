@@ -3,7 +3,6 @@ import { type Activation, type Doubt, isInterrupted, isNumbered, openCuts, place
 import { advance, type Contract, type Cut, type ExpectedMessage, expectedAt, type Occurrence } from './contract.ts';
 import type { Message } from './message.ts';
 
-/** Outcomes of the activations of a diagram. */
 export interface ActivationCounts {
   started: number;
   completed: number;
@@ -13,29 +12,26 @@ export interface ActivationCounts {
   live: number;
 }
 
-/** A message that is in the alphabet of a live activation and is not allowed at its place. */
+/** A message that is in the alphabet of a live activation and is not allowed at its position. */
 export interface Refusal {
   expected: ExpectedMessage[];
   n: Binding;
   /** The record that began the activation, or that made it certain. */
   startedAt: number;
-  /** The last record that it accepted. */
   lastAccepted: number;
 }
 
-/** The result of offering a message to the activations of a diagram. */
 export interface Taken {
   readonly accepted: boolean;
   readonly refusals: readonly Refusal[];
-  /** To be called if the message has a place here and in no other diagram: a doubtful activation may become certain. */
+  /** Called if no other diagram accepts the message: an uncertain activation then becomes certain. */
   readonly confirm?: () => void;
 }
 
-/** Live activations whose next messages are reported. */
 const maxShown = 5;
 const none: readonly Activation[] = [];
 
-/** Follows the activations of one diagram through a trace. */
+/** Tracks the activations of one diagram through a trace. */
 export class DiagramMonitor {
   readonly contract: Contract;
   readonly #numbered: readonly NamePattern[];
@@ -48,7 +44,8 @@ export class DiagramMonitor {
 
   constructor(contract: Contract) {
     this.contract = contract;
-    // An effect of an actor may stop while the actor continues: only the end of the actor itself interrupts activations.
+    // An effect of an actor may stop while the actor continues: only the end of the actor itself interrupts
+    // activations.
     this.#numbered = contract.diagram.participants
       .map(({ name }) => name)
       .filter((name) => name.numbered && !name.text.includes('/'));
@@ -76,7 +73,7 @@ export class DiagramMonitor {
     };
   }
 
-  /** A key: the places of the live activations. */
+  /** @returns a key of the positions of the live activations */
   key(): string {
     return [...this.#live].map(placeOf).join(';');
   }
@@ -89,7 +86,7 @@ export class DiagramMonitor {
     const unseen = this.#doubt !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
     for (const activation of this.#affected(occurrence.numbers)) {
-      // A number that another activation has determines N of no other activation.
+      // N of this activation is not determined by a number that another activation has.
       const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !taken });
       if (moved.outcome === 'accepted') {
         this.#moveOn(activation, moved.cuts, message);
@@ -106,7 +103,8 @@ export class DiagramMonitor {
         this.#end(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
-        // Report one error once: continue as if the message had been expected here, or as if it had not been sent.
+        // Continue as if the message had been expected here, or as if it had not been sent, so that one error is
+        // reported once.
         this.#catchUp(activation, occurrence, message);
       }
     }
@@ -115,14 +113,14 @@ export class DiagramMonitor {
     if (begun !== undefined && doubtful) inDoubt.push(begun);
     const accepted = taken || interrupted || doubtful || begun !== undefined;
     if (taken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
-    // Activations that ended with this message were possible places for it, too.
+    // Activations that ended with this message were possible positions for it, too.
     const left = inDoubt.filter((activation) => this.#live.has(activation));
     const distinct = this.#distinct(left);
     if (distinct.length !== 1 || left.length < inDoubt.length) return { accepted, refusals };
     return { accepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
-  /** An actor was stopped or failed: activations with that actor cannot continue. */
+  /** Ends the activations that include a stopped or failed actor. */
   actorEnded(name: string): void {
     const ended = new Set<Binding>();
     for (const pattern of this.#numbered) {
@@ -131,7 +129,7 @@ export class DiagramMonitor {
       this.#doubt?.seen.add(n);
       ended.add(n);
     }
-    // All at once: `epoch-2` is epoch-N of one reading and epoch-N+1 of another.
+    // Each activation ends once: `epoch-2` is epoch-N of one reading and epoch-N+1 of another.
     for (const activation of new Set([...ended].flatMap((n) => [...(this.#byNumber.get(n) ?? [])]))) {
       const cuts = activation.cuts.filter((cut) => !ended.has(cut.n));
       if (cuts.length > 0) this.#stand(activation, cuts);
@@ -139,7 +137,7 @@ export class DiagramMonitor {
     }
   }
 
-  /** Whether the activation was complete for one of these numbers: then that was its number. */
+  /** @returns whether the activation was complete for one of these numbers, which then was its N */
   #isCompleteAt({ cuts }: Activation, numbers: ReadonlySet<Binding>): boolean {
     return [...numbers].some((n) => {
       const own = cuts.filter((cut) => cut.n === n);
@@ -147,7 +145,7 @@ export class DiagramMonitor {
     });
   }
 
-  /** Records were lost: live activations may have moved or ended since, and others may be half complete. */
+  /** Records were lost: live activations may have advanced or ended since, and others may have begun. */
   recordsLost(): void {
     for (const activation of [...this.#live]) this.#end(activation, 'interrupted');
     const { terms, start } = this.contract;
@@ -158,8 +156,8 @@ export class DiagramMonitor {
   }
 
   /**
-   * The messages that would be allowed: the next ones of live activations, preferably of those with these numbers, and
-   * the first ones.
+   * The next messages of live activations, preferably of those with these numbers, and the first messages of the
+   * diagram.
    */
   expected(numbers: readonly Binding[]): ExpectedMessage[] {
     const affected = this.#affected(numbers);
@@ -171,7 +169,7 @@ export class DiagramMonitor {
     return { n: 'free', term: this.contract.start };
   }
 
-  /** Activations that a message with these numbers may affect; those whose N is determined come first. */
+  /** Activations that a message with these numbers may affect; those with a determined N precede the others. */
   #affected(numbers: readonly Binding[]): readonly Activation[] {
     if (this.#live.size === 0) return none;
     const open = this.#open();
@@ -186,7 +184,7 @@ export class DiagramMonitor {
     return [...new Set(bound.filter((activation) => !open.includes(activation))), ...open];
   }
 
-  /** Activations whose N is still open, oldest first: a number determines N of only one of them. */
+  /** Activations with an undetermined N, oldest first: a number determines N of only one of them. */
   #open(): readonly Activation[] {
     const open = this.#byNumber.get('free');
     if (open === undefined) return none;
@@ -209,7 +207,7 @@ export class DiagramMonitor {
     return activation;
   }
 
-  /** Follows an activation that may be live since before a loss. It counts as started when it is certain. */
+  /** Tracks an activation that may have been live before a loss. It counts as started when it is certain. */
   #doubtful(cuts: readonly Cut[]): void {
     if (cuts.length === 0) return;
     const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, doubtful: true };
@@ -217,7 +215,7 @@ export class DiagramMonitor {
     this.#stand(activation, cuts);
   }
 
-  /** Offers a message to activations that have not occurred since a loss. @returns whether one may accept it. */
+  /** Offers a message to activations that have not occurred since a loss. @returns whether one may accept it */
   #takeUnseen(occurrence: Occurrence): boolean {
     const { cuts, seen } = this.#doubt!;
     const numbers = [...occurrence.numbered.keys()].filter((n) => !seen.has(n));
@@ -231,7 +229,7 @@ export class DiagramMonitor {
     return plain?.outcome === 'accepted';
   }
 
-  /** Merges doubtful activations at the same place, preferring one whose beginning was recorded. */
+  /** Merges uncertain activations at the same position, and prefers one whose beginning was recorded. */
   #distinct(activations: readonly Activation[]): readonly Activation[] {
     const byPlace = new Map<string, Activation>();
     for (const activation of activations) {
@@ -264,7 +262,7 @@ export class DiagramMonitor {
     return true;
   }
 
-  /** Moves an activation to these cuts, and ends it if nothing can follow. */
+  /** Moves an activation to these cuts, and ends it if no message can follow. */
   #stand(activation: Activation, cuts: readonly Cut[]): void {
     const [before] = activation.cuts;
     if (activation.cuts.length === 1 && cuts.length === 1 && before!.n === cuts[0]!.n) activation.cuts = cuts;
@@ -285,7 +283,7 @@ export class DiagramMonitor {
   }
 
   #end(activation: Activation, how: 'completed' | 'interrupted'): void {
-    // An activation that was doubtful to its end was never counted as started.
+    // An activation that was never certain does not count as started.
     if (activation.startedAt > 0) this.#counts[how]++;
     this.#forget(activation);
     this.#live.delete(activation);

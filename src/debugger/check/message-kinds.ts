@@ -1,6 +1,4 @@
-/**
- * How each message matches the diagrams, by its ends and its type alone: cached, independent of the state of the check.
- */
+/** Matches messages with the diagrams by their ends and type: cached, independent of the state of the check. */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
@@ -8,7 +6,7 @@ import { bindEnds, type Contract, contractOf, type Occurrence, occurrenceOf, typ
 import { DiagramMonitor } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 
-/** The properties of all messages with the same ends and type. */
+/** Properties that all messages with the same ends and type share. */
 export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
   /**
@@ -17,14 +15,13 @@ export interface MessageKind {
    * ends that no diagram names, and messages that only unchecked diagrams contain.
    */
   readonly standing: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
-  /** The series (`epoch-N/process`) of its ends that are in no diagram. */
+  /** The series (`epoch-N/process`) of those of its actors that are in no diagram. */
   readonly unknown: readonly string[];
 }
 
-/** Names and types repeat; a limit bounds the memory for a trace of many connections. */
+/** Names and types repeat; the limit bounds the memory for a trace of many connections. */
 const maxCached = 50_000;
 
-/** The properties of all messages of a type. */
 interface TypeKind {
   readonly arrows: readonly { readonly monitor: DiagramMonitor; readonly symbol: number }[];
   readonly interruptions: readonly { readonly monitor: DiagramMonitor; readonly interruption: Interruption }[];
@@ -57,7 +54,6 @@ export class MessageKinds {
     return kind;
   }
 
-  /** Whether an actor takes part in a diagram. */
   isKnown(actor: string): boolean {
     let known = this.#known.get(actor);
     if (known === undefined) {
@@ -129,14 +125,11 @@ export class MessageKinds {
   }
 }
 
-/**
- * Reads the messages that a check applies rules to from the records of one trace; the other messages are ignored by rule.
- */
+/** Reads those messages of a trace that are not ignored by rule. */
 export class JudgedMessages {
   readonly #messages: MessageReader;
   readonly #kinds: MessageKinds;
 
-  /** @param header of the trace, as for {@link TraceChecker} */
   constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors'> = {}) {
     this.#messages = new MessageReader(header.actors);
     this.#kinds = new MessageKinds(diagrams.map((diagram) => new DiagramMonitor(contractOf(diagram))));
@@ -150,12 +143,15 @@ export class JudgedMessages {
   }
 }
 
-/** Spawns, timers and ends are checked only where a diagram names them; a machine may have others. */
+/** Spawns, timers and ends are checked only if a diagram names them; a machine may have others. */
 function isEvent(type: string): boolean {
   return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
 }
 
-/** Messages that XState itself sends to actors, except the failure of an actor: an unexpected failure is a deviation. */
+/**
+ * Messages that XState itself sends to actors, except the failure of an actor, because an unexpected failure is a
+ * deviation.
+ */
 function isInternal(type: string): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }

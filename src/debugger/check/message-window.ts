@@ -1,23 +1,19 @@
 import type { Departure } from './check.ts';
 import type { Message } from './message.ts';
 
-/** Messages that are kept of a run without a deviation. */
 export const wholeRun = 200;
 
-/**
- * Keeps the messages that a diagram of the first deviation of a trace needs, or the first messages if there is no
- * deviation.
- */
+/** Keeps the messages around the first deviation of a trace, or its first messages if there is no deviation. */
 export class MessageWindow {
   readonly #around: number;
   #messages: Message[] = [];
   readonly #departures: Departure[] = [];
   #seen = 0;
-  /** Messages before the first deviation that are not kept. */
+  /** Removed messages before the first deviation. */
   #left = 0;
   #stillToCome: number | undefined;
 
-  /** @param around messages to keep before the first deviation, and as many after it. */
+  /** @param around messages to keep before the first deviation, and as many after it */
   constructor(around: number) {
     this.#around = around;
   }
@@ -33,12 +29,10 @@ export class MessageWindow {
     return this.#stillToCome === undefined ? this.#messages.slice(0, wholeRun) : this.#messages;
   }
 
-  /** Deviations of the kept messages. */
   get departures(): readonly Departure[] {
     return this.#departures;
   }
 
-  /** Numbers of messages before and after the kept ones. */
   get leftOut(): { readonly before: number; readonly after: number } {
     const before = this.#stillToCome === undefined ? 0 : this.#left;
     return { before, after: this.#seen - before - this.messages.length };
@@ -46,7 +40,7 @@ export class MessageWindow {
 
   #before(message: Message): void {
     this.#messages.push(message);
-    // The first ones are shown if the run is accepted; the last ones are needed if it deviates later.
+    // A diagram of an accepted run shows its first messages; one of a later deviation needs the last messages.
     if (this.#messages.length > wholeRun + 2 * this.#around + 1) this.#messages.splice(wholeRun, this.#around + 1);
   }
 

@@ -1,6 +1,6 @@
 import type { ActorSnapshot, TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** A record of a trace as a message of a sequence diagram, from one actor to another. */
+/** A record of a trace as a message of a sequence diagram. */
 export interface Message {
   seq: number;
   /** Monotonic milliseconds. */
@@ -11,19 +11,20 @@ export interface Message {
   type: string;
 }
 
-/** The world outside the actor system; also the parent of root actors. */
+/** The environment of the actor system; also the parent of root actors. */
 export const outside = 'outside';
 
 /** The parent of an actor whose spawn is not in the trace. It matches any actor. */
 export const unknownParent = '?';
 
 /**
- * Reads messages from the records of one trace, in order: the end of an actor goes to the parent that its spawn named.
+ * Reads messages from the records of one trace, in order: the end of an actor is sent to the parent that its spawn
+ * named.
  */
 export class MessageReader {
   readonly #parents = new Map<string, string>();
 
-  /** @param living actors before the first record, as listed in the header. */
+  /** @param living actors before the first record, as listed in the header */
   constructor(living: readonly ActorSnapshot[] = []) {
     for (const { actor, parent = outside } of living) this.#parents.set(actor, parent);
   }
@@ -37,9 +38,7 @@ export class MessageReader {
     };
   }
 
-  /**
-   * The message in a record; `undefined` for records that are no messages (transitions, effects, ends without success).
-   */
+  /** @returns `undefined` for records that are no messages (transitions, effects, ends without success) */
   read(record: TraceRecord): Message | undefined {
     const { seq, t } = record;
     switch (record.kind) {

@@ -1,4 +1,3 @@
-/** Records of real actors match the messages of diagrams. */
 import { expect, test } from 'vitest';
 import { assign, fromPromise, sendParent, sendTo, setup } from 'xstate';
 import { startRoot, whenDone } from '../../runtime/actors/actor-system.ts';
@@ -26,7 +25,6 @@ const life = parseDiagram(
   'life.mmd',
 );
 
-/** Ends the effect `wings` of the latest bird. */
 let foldWings: () => void;
 
 const birdMachine = setup({
@@ -88,7 +86,7 @@ function startNest(checker: TraceChecker) {
   });
 }
 
-test('the check accepts a run of real actors with spawns, timers, events and ends', async () => {
+test('the check accepts a recorded run of XState actors with spawns, timers, events and ends', async () => {
   const checker = new TraceChecker([life]);
   const nest = startNest(checker);
   const bird = nest.getSnapshot().children['bird-4']!;

@@ -22,8 +22,8 @@ const departure: Departure = {
   before: [start],
 };
 
-describe('messages as a mermaid diagram', () => {
-  test('are arrows between actors by name, with record number and time', () => {
+describe('the mermaid diagram of messages', () => {
+  test('shows arrows between named actors with record number and time', () => {
     expect(sequenceMermaid({ about: ['a trace'], messages: [start, live] })).toBe(
       [
         '%% a trace',
@@ -37,7 +37,7 @@ describe('messages as a mermaid diagram', () => {
     );
   });
 
-  test('show a deviation on a coloured background with the expected messages', () => {
+  test('shows a deviation on a coloured background with the expected messages', () => {
     const text = sequenceMermaid({ messages: [start, live], departures: [departure] });
     expect(text.split('\n').slice(4).join('\n')).toBe(
       [
@@ -51,24 +51,24 @@ describe('messages as a mermaid diagram', () => {
     );
   });
 
-  test('name at most six expected messages', () => {
+  test('names at most six expected messages', () => {
     const expected = Array.from({ length: 9 }, (_, line) => ({ ...departure.expected[0]!, line }));
     const text = sequenceMermaid({ messages: [live], departures: [{ ...departure, expected }] });
     expect(text).toContain('restart.mmd:5)<br/>… and 3 more');
     expect(text).not.toContain('restart.mmd:6)');
   });
 
-  test('show above and below how many are left out', () => {
+  test('shows above and below the number of omitted messages', () => {
     const lines = sequenceMermaid({ messages: [start], above: '3 before', below: '4 after' }).split('\n');
     expect(lines[3]).toBe('  note over supervisor,epoch_1: 3 before');
     expect(lines.at(-2)).toBe('  note over supervisor,epoch_1: 4 after');
   });
 
-  test('are a diagram with a note when the list is empty', () => {
+  test('contains a note if there are no messages', () => {
     expect(sequenceMermaid({ messages: [], below: 'nothing' })).toContain('note over nobody: nothing');
   });
 
-  test('are written in the language of the sequence contracts', () => {
+  test('is valid input of the parser of sequence contracts', () => {
     const messages = [
       start,
       message(9, 'supervisor', 'supervisor', 'timer backoff'),
@@ -79,7 +79,7 @@ describe('messages as a mermaid diagram', () => {
     expect(participants.map(({ name }) => name.text)).toEqual(['supervisor', 'epoch-1', 'epoch-1/process']);
   });
 
-  test('keep actors apart whose names differ only in punctuation or are keywords of mermaid', () => {
+  test('distinguishes actors whose names differ only in punctuation or are mermaid keywords', () => {
     const text = sequenceMermaid({
       messages: [message(1, 'a-1', 'a/1', 'x.y'), message(2, 'end', 'Loop', 'x.y'), message(3, '?', '??', 'x.y')],
     });
@@ -87,7 +87,7 @@ describe('messages as a mermaid diagram', () => {
     expect(arrows.map((line) => line.trim().split(':')[0])).toEqual(['a_1->>a_1_2', 'end_->>Loop_', '_->>__2']);
   });
 
-  test('are escaped', () => {
+  test('escapes names and types', () => {
     const evil = 'x.y; participant z\nend %%{init}%% #lt; <img src=x>';
     const text = sequenceMermaid({ about: [evil], messages: [message(1, evil, 'b', evil)] });
     expect(text.split('\n')).toHaveLength(6);

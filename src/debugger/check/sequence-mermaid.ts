@@ -1,4 +1,4 @@
-/** Messages of a trace as a mermaid sequence diagram. Runs in a browser. */
+/** Messages of a trace as a mermaid sequence diagram. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { Departure } from './check.ts';
 import { departureInWords } from './check-report-text.ts';
@@ -8,18 +8,17 @@ export interface DrawnSequence {
   /** Comments above the diagram. */
   readonly about?: readonly string[];
   readonly messages: readonly Message[];
-  /** Deviations of the messages, which are marked. */
   readonly departures?: readonly Departure[];
-  /** Notes above the first message and below the last one that describe what is left out there. */
+  /** Notes above the first and below the last message that describe the omitted messages. */
   readonly above?: string;
   readonly below?: string;
 }
 
 /** Expected messages that a note names. */
 const maxExpected = 6;
-/** Readable on a light page and on a dark one. */
+/** Readable on a light and on a dark page. */
 const departureColour = 'rgba(220, 50, 50, 0.25)';
-/** Keywords that begin a statement of mermaid and cannot be the ID of a participant. */
+/** Keywords that begin a mermaid statement and cannot be the ID of a participant. */
 const reserved = new Set(
   (
     'sequencediagram participant actor create destroy as note over left right of links link properties details box rect ' +
@@ -28,9 +27,8 @@ const reserved = new Set(
 );
 
 /**
- * Writes the diagram. The text of an arrow begins with the type of the message, as in the contracts, and contains number
- * and time of the record. A participant is shown by the name of its actor. A message that deviates has a red background
- * and a note with the expected messages.
+ * The text of an arrow begins with the message type, as in the contracts, followed by number and time of the record. A
+ * deviating message has a red background and a note with the expected messages.
  */
 export function sequenceMermaid({ about = [], messages, departures = [], above, below }: DrawnSequence): string {
   const ids = idsOf(messages);
@@ -75,7 +73,7 @@ function ends(ids: ReadonlyMap<string, string>, from: string, to: string): strin
   return from === to ? ids.get(from)! : `${ids.get(from)},${ids.get(to)}`;
 }
 
-/** IDs of the actors, in order of occurrence, that are no keywords of mermaid. */
+/** IDs of the actors that are not mermaid keywords, in order of occurrence. */
 function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
   const ids = new Map<string, string>();
   const taken = new Set<string>();
@@ -94,7 +92,7 @@ function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
 
 const entities: Readonly<Record<string, string>> = { '#': '#35;', ';': '#59;', '<': '#lt;', '>': '#gt;' };
 
-/** Escapes what mermaid would read as the end of a statement, as an entity or as markup. */
+/** Escapes text that mermaid would parse as the end of a statement, as an entity or as markup. */
 function escaped(text: string): string {
   return visibleLine(text).replaceAll(/[#;<>]/g, (sign) => entities[sign]!);
 }

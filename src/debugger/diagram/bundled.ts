@@ -1,4 +1,3 @@
-/** The sequence diagrams that this package contains. */
 import { join } from 'node:path';
 import { packageRoot } from '../../runtime/package-root.ts';
 
@@ -8,7 +7,8 @@ const folders: Readonly<Record<string, string>> = {
 };
 
 /**
- * The folder of a program's diagrams, by the program name in its traces; `undefined` for a program of another package.
+ * @returns the folder of a program's diagrams, by the program name in its traces; `undefined` for a program of another
+ * package
  */
 export function bundledDiagrams(program: string): string | undefined {
   const folder = Object.hasOwn(folders, program) ? folders[program] : undefined;

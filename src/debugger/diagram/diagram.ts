@@ -2,7 +2,7 @@
 import type { NamePattern } from './name-pattern.ts';
 
 export interface Diagram {
-  /** As given to the parser; errors and deviations name it. */
+  /** The name given to the parser; errors and deviations contain it. */
   readonly file: string;
   /** The lines of the file, for excerpts. */
   readonly source: readonly string[];
@@ -15,7 +15,6 @@ export interface Diagram {
 export interface Participant {
   /** The identifier that arrows use. */
   readonly id: string;
-  /** The name of the actor in traces. */
   readonly name: NamePattern;
 }
 
@@ -26,7 +25,7 @@ export type Fragment =
   | { readonly kind: 'opt'; readonly body: Fragment }
   /** Zero or more times. */
   | { readonly kind: 'loop'; readonly body: Fragment }
-  /** All branches, interleaved in any way. */
+  /** All branches, in any interleaving. */
   | { readonly kind: 'par'; readonly branches: readonly Fragment[] };
 
 export interface Arrow {

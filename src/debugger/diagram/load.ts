@@ -5,9 +5,9 @@ import type { Diagram } from './diagram.ts';
 import { parseDiagram } from './parse.ts';
 
 /**
- * Reads the diagrams `*.mmd` of a folder, sorted by name; or the single file at `path`.
+ * Reads the diagrams `*.mmd` of a folder, sorted by name, or the single file at `path`.
  *
- * @param shownAs name of the folder in reports; default: `path`
+ * @param shownAs name of the folder in reports (default `path`)
  * @throws ChartpilotError FILE_UNREADABLE, or DIAGRAM_INVALID with the errors of all files
  */
 export function loadDiagrams(path: string, shownAs = path): Diagram[] {
@@ -32,7 +32,6 @@ export function loadDiagrams(path: string, shownAs = path): Diagram[] {
   return diagrams;
 }
 
-/** The text of the same diagrams. */
 export function diagramTexts(path: string, shownAs = path): { readonly file: string; readonly text: string }[] {
   if (!isFolder(path)) return [{ file: shownAs, text: readText(path) }];
   return namesIn(path).map((name) => ({ file: join(shownAs, name), text: readText(join(path, name)) }));

@@ -32,8 +32,8 @@ function problemsOf(text: string): readonly ErrorFields[] {
 
 const head = 'sequenceDiagram\nparticipant a\nparticipant b\n';
 
-describe('a diagram', () => {
-  test('is parsed with all statements of the subset', () => {
+describe('the parser of sequence diagrams', () => {
+  test('reads all statements of the mermaid subset', () => {
     const diagram = parseDiagram(
       `%% A story.
 sequenceDiagram
@@ -90,7 +90,7 @@ sequenceDiagram
     ]);
   });
 
-  test('lists its interruptions: by a participant, by an actor outside the diagram, or by any actor', () => {
+  test('reads interruptions by a participant, by an actor outside the diagram, and by any actor', () => {
     const diagram = parseDiagram(
       `%% interrupted by: A->>b: agent.stop (a signal came)
 %% interrupted by: outside->>epoch-N/process: process.kill
@@ -108,12 +108,12 @@ A->>b: x.y`,
     ]);
   });
 
-  test('may have Windows line endings', () => {
+  test('accepts Windows line endings', () => {
     expect(outline(parseDiagram(`${head}a->>b: x.y`.replaceAll('\n', '\r\n'), 'x.mmd').body)).toEqual(['a>b x.y @4']);
   });
 });
 
-describe('an unreadable diagram', () => {
+describe('the parser of an invalid sequence diagram', () => {
   test.each<[string, ErrorFields]>([
     ['a->>b: x.y', { line: 1, expected: 'sequenceDiagram', got: 'a->>b: x.y' }],
     ['%% nothing', { line: 1, expected: 'sequenceDiagram' }],
@@ -142,11 +142,11 @@ describe('an unreadable diagram', () => {
     [`${head}alt\na->>b: x.y\nend`, { line: 4, expected: 'else' }],
     [`${head}loop\nopt\na->>b: x.y\nend`, { line: 4, expected: 'end' }],
     [`%% interrupted by: a b x.y\n${head}a->>b: x.y`, { line: 1, expected: 'FROM->>TO: TYPE', got: 'a b x.y' }],
-  ])('is reported with the line of the error: %j', (text, problem) => {
+  ])('reports the line of the error in %j', (text, problem) => {
     expect(problemsOf(text)[0]).toEqual({ path: 'x.mmd', ...problem });
   });
 
-  test('is reported with all its errors at once', () => {
+  test('reports all errors at once', () => {
     expect(problemsOf(`${head}a->>c: x.y\nactivate a\nopt\na->>b: nonsense`).map(({ line }) => line)).toEqual([
       4, 5, 7, 6,
     ]);

@@ -25,8 +25,6 @@ interface OpenBlock {
 }
 
 /**
- * Parses one diagram.
- *
  * @param file name of the diagram in errors and reports
  * @throws ChartpilotError DIAGRAM_INVALID that lists every error of the file, each with file and line
  */
@@ -80,7 +78,7 @@ class DiagramParser {
     if (text === '') return;
     if (text.startsWith('%%')) this.#comment(text, line);
     else if (!this.#begun) this.#opening(text, line);
-    // Mermaid ends a statement at a semicolon: it would draw or reject the rest as a separate statement.
+    // Mermaid ends a statement at a semicolon, and would draw or reject the rest as a separate statement.
     else if (text.includes(';'))
       this.#problem(line, `unexpected semicolon, which ends a statement in Mermaid: ${quote(text)}`, { got: ';' });
     else {
@@ -134,7 +132,7 @@ class DiagramParser {
         { expected: 'an actor name', got: alias },
       );
     }
-    // Declared anyway, so that the error is not repeated for every arrow.
+    // Declared despite the error, so that it is not repeated for every arrow.
     this.#participants.set(idText, { id: idText, name: pattern ?? anyName });
   }
 
@@ -155,7 +153,7 @@ class DiagramParser {
     this.#open.at(-1)!.branches.at(-1)!.push(arrow);
   }
 
-  /** Reads the type from the text of an arrow; the rest is free text. */
+  /** Reads the type from the text of an arrow; further text has no meaning. */
   #messageType(text: string, line: number, toItself: boolean): string | undefined {
     const [first = '', second = ''] = text.split(/\s+/);
     if (first === 'timer') {
@@ -220,7 +218,7 @@ class DiagramParser {
     return type === undefined ? undefined : { from, to, type, line };
   }
 
-  /** The ID of a participant, the name of an actor (which need not be a participant), or `*`. */
+  /** Reads the ID of a participant, the name of an actor (which need not be a participant), or `*`. */
   #interrupter(text: string): NamePattern | undefined {
     return text === '*' ? anyName : (this.#participants.get(text)?.name ?? namePattern(text));
   }

@@ -24,7 +24,9 @@ function run(fragment: Fragment, word: string): { left: ReadonlySet<Term>; pool:
   return { left, pool };
 }
 
-/** `no`: refused; `open`: more must follow; `may end`: more may follow; `over`: nothing more can follow. */
+/**
+ * `no`: refused; `open`: more messages must follow; `may end`: more messages may follow; `over`: no message can follow.
+ */
 function verdict(fragment: Fragment, word: string): 'no' | 'open' | 'may end' | 'over' {
   const { left, pool } = run(fragment, word);
   if (left.size === 0) return 'no';
@@ -32,10 +34,10 @@ function verdict(fragment: Fragment, word: string): 'no' | 'open' | 'may end' | 
   return [...left].some((term) => term.optional) ? 'may end' : 'open';
 }
 
-describe('what may follow', () => {
+describe('the terms of a diagram', () => {
   test.each<[string, Fragment, [string, string][]]>([
     [
-      'a sequence keeps its order',
+      'keep the order of a sequence',
       sequence(a, b),
       [
         ['', 'open'],
@@ -46,7 +48,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'an alt is one of its branches',
+      'allow one branch of an alt',
       alt(sequence(a, b), sequence(a, c)),
       [
         ['ab', 'over'],
@@ -55,7 +57,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'an opt may be omitted',
+      'may omit an opt',
       sequence(a, opt(b), c),
       [
         ['abc', 'over'],
@@ -64,7 +66,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'an opt at the end may follow',
+      'may end before an opt at the end',
       sequence(a, opt(b)),
       [
         ['a', 'may end'],
@@ -72,7 +74,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'a loop is zero or more times',
+      'repeat a loop zero or more times',
       sequence(loop(a), b),
       [
         ['b', 'over'],
@@ -81,7 +83,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'a loop at the end never ends',
+      'repeat a loop at the end without limit',
       loop(sequence(a, b)),
       [
         ['', 'may end'],
@@ -90,7 +92,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'par branches interleave',
+      'interleave the branches of a par',
       par(sequence(a, b), c),
       [
         ['abc', 'over'],
@@ -101,7 +103,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'equal par branches count',
+      'count equal branches of a par',
       par(a, a),
       [
         ['a', 'open'],
@@ -110,7 +112,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'blocks nest',
+      'nest blocks',
       loop(alt(par(a, opt(sequence(b, loop(c)))), d)),
       [
         ['bccca', 'may end'],
@@ -124,7 +126,7 @@ describe('what may follow', () => {
     expect(verdicts.map(([word]) => [word, verdict(fragment, word)])).toEqual(verdicts);
   });
 
-  test('lists the next arrows by line', () => {
+  test('list the next messages by line', () => {
     const { left } = run(sequence(a, par(b, opt(c)), d), 'a');
     expect([...left].flatMap(nextArrows)).toEqual([
       { symbol: 1, line: 2 },
@@ -132,7 +134,7 @@ describe('what may follow', () => {
     ]);
   });
 
-  test('includes every later place after a missed message', () => {
+  test('include every later position after a missed message', () => {
     const pool = new TermPool();
     const term = pool.fromFragment(sequence(a, b, alt(c, d)), ({ type }) => letters.indexOf(type));
     const leftAfter = (letter: string) => [...pool.afterSkipping(term, new Set([letters.indexOf(letter)]))];
@@ -145,7 +147,7 @@ describe('what may follow', () => {
     expect(leftAfter('e')).toEqual([]);
   });
 
-  test('stays small where a loop of alternatives interleaves with another', () => {
+  test('are computed quickly for a loop of alternatives that interleaves with another loop', () => {
     const { left } = run(par(loop(alt(a, b)), loop(sequence(opt(c), d))), 'abcdabdcabd'.repeat(20));
     expect(left.size).toBeLessThanOrEqual(2);
   });
@@ -153,10 +155,10 @@ describe('what may follow', () => {
 
 const longest = 4;
 
-/** A word, or the first letters of a longer one and an ellipsis. */
+/** A short word, or the first letters of a longer one and an ellipsis. */
 const cut = (word: string): string => (word.length > longest ? `${word.slice(0, longest)}…` : word);
 
-/** All words of a fragment, long ones cut: an independent implementation of the meaning of a diagram. */
+/** All words of a fragment, with long ones cut: an independent implementation of the meaning of a diagram. */
 function wordsOf(fragment: Fragment): Set<string> {
   switch (fragment.kind) {
     case 'arrow':
@@ -206,7 +208,7 @@ const { anyFragment } = fc.letrec<{ anyFragment: Fragment }>((tie) => {
   };
 });
 
-test('a term allows exactly the prefixes of words of the diagram, and may end exactly after whole words', () => {
+test('a term accepts exactly the prefixes of the words of its diagram, and is optional exactly after complete words', () => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
@@ -221,7 +223,7 @@ test('a term allows exactly the prefixes of words of the diagram, and may end ex
   );
 });
 
-test('the rest of a diagram with an unknown beginning is the union of the rests at all its places', () => {
+test('the continuation of a diagram from an unknown position is the union of the continuations from all positions', () => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {

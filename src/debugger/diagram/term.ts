@@ -1,43 +1,39 @@
 /**
- * The remaining messages of an activation, as a term over arrows, and its partial derivatives (Brzozowski 1964, Antimirov
- * 1996): the terms that remain after a message. Terms are interned, so equal terms are the same object and the sets of
- * alternatives stay small.
+ * The remaining messages of an activation as a term over arrows, and its partial derivatives (Brzozowski 1964,
+ * Antimirov 1996): the terms that remain after a message. Terms are interned, so equal terms are the same object and
+ * sets of alternatives stay small.
  */
 import type { Fragment } from './diagram.ts';
 
 export type Term = TermShape & {
   /** Unique within its pool. */
   readonly id: number;
-  /** Whether the rest may be omitted (an accepting position). */
+  /** Whether the remaining messages may be omitted (an accepting position). */
   readonly optional: boolean;
 };
 
 type TermShape =
   | { readonly op: 'empty' }
-  /** An arrow of the diagram; it matches messages with its symbol. */
   | { readonly op: 'message'; readonly symbol: number; readonly line: number }
   | { readonly op: 'sequence'; readonly first: Term; readonly then: Term }
   | { readonly op: 'alt'; readonly branches: readonly Term[] }
   | { readonly op: 'loop'; readonly body: Term }
   | { readonly op: 'par'; readonly branches: readonly Term[] };
 
-/** Maps an arrow to its symbol: arrows with the same ends and type share one. */
+/** Maps an arrow to its symbol, which arrows with the same ends and type share. */
 export type SymbolOf = (arrow: Fragment & { kind: 'arrow' }) => number;
 
-/** An arrow that may be next. */
 export interface NextArrow {
   readonly symbol: number;
   readonly line: number;
 }
 
-/** Creates, interns and derives the terms of one diagram. */
 export class TermPool {
   readonly #interned = new Map<string, Term>();
-  /** Derivatives by the set of symbols: a trace uses the same few sets repeatedly. */
+  /** Derivatives by the set of symbols; a trace uses few different sets. */
   readonly #derived = new WeakMap<ReadonlySet<number>, Map<Term, ReadonlySet<Term>>>();
   readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
 
-  /** The term of the body of a diagram. */
   fromFragment(fragment: Fragment, symbolOf: SymbolOf): Term {
     const term = (inner: Fragment): Term => this.fromFragment(inner, symbolOf);
     switch (fragment.kind) {
@@ -93,7 +89,7 @@ export class TermPool {
     return this.#intern(`par ${ids(branches)}`, { op: 'par', branches }, branches.every(isOptional));
   }
 
-  /** The possible rests of a term after any prefix of it was missed, from none to all of it. */
+  /** The possible continuations of a term after any number of its messages was missed. */
   rest(term: Term): Term {
     switch (term.op) {
       case 'empty':
@@ -111,7 +107,7 @@ export class TermPool {
     }
   }
 
-  /** The possible rests after the next message, which has one of these symbols; empty if it is not allowed next. */
+  /** The possible continuations after a message with one of these symbols; empty if it is not allowed next. */
   after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     const derived = this.#derived.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
     const known = derived.get(term);
@@ -140,7 +136,7 @@ export class TermPool {
     }
   }
 
-  /** Like `after`, with any number of messages before it skipped: the possible rests after a missed step. */
+  /** Like `after`, but any number of messages before it may have been missed. */
   afterSkipping(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     switch (term.op) {
       case 'empty':
@@ -179,7 +175,6 @@ export class TermPool {
   }
 }
 
-/** The arrows that may be next, by line. */
 export function nextArrows(term: Term): NextArrow[] {
   switch (term.op) {
     case 'empty':

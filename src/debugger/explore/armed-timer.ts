@@ -1,7 +1,6 @@
-/** Internals of an XState actor system that its types do not declare: the timers that a scheduler gets. */
+/** Internals of an XState actor system that its types do not declare: the timers that a scheduler receives. */
 import type { AnyActorRef, AnyEventObject } from 'xstate';
 
-/** The event that a scheduler must send, and when. */
 export interface ArmedTimer {
   readonly at: number;
   readonly id: string;

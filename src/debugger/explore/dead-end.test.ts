@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { explore, findShortest, whatIsWantedIsReached } from './explorer.ts';
 import type { Choice, World } from './world.ts';
 
-/** `start` waits for a letter, which may never arrive; after two requests it gives up. */
+/** `start` waits for a letter, which may never arrive, and gives up after two requests. */
 type Edges = Readonly<Record<string, Readonly<Record<string, { to: string } & Partial<Omit<Choice, 'name'>>>>>>;
 
 function worldOf(edges: Edges, wanted: readonly string[] | undefined): World {
@@ -40,14 +40,14 @@ const waits: Edges = {
   answered: {},
 };
 
-describe('the goal', () => {
-  test('is reached if fair choices lead to it from every state', () => {
+describe('the search for states from which the goal is unreachable', () => {
+  test('finds none if fair choices lead from every state to the goal', () => {
     const { lost: _, ...edges } = waits;
     const careful: Edges = { ...edges, start: { ask: { to: 'waiting' } } };
     expect(explore(() => worldOf(careful, ['answered'])).outcome).toBe('complete');
   });
 
-  test('is unreachable if only a fault or a new order leads to it, and the result has the shortest run to such a state', () => {
+  test('finds a state from which only a fault or a new order leads to the goal, with the shortest run to it', () => {
     const { outcome, found } = explore(() => worldOf(waits, ['answered']));
     expect(outcome).toBe('violation');
     expect(found).toMatchObject({ path: ['lose'], shortest: true });
@@ -55,7 +55,7 @@ describe('the goal', () => {
     expect(findShortest(() => worldOf(waits, ['answered'])).found?.path).toEqual(['lose']);
   });
 
-  test('is not reached by a choice that may never happen, even if that choice is free', () => {
+  test('does not count a choice that may never happen, even if that choice is free', () => {
     const never: Edges = {
       start: { ask: { to: 'waiting' } },
       waiting: { answer: { to: 'answered', fair: false }, wait: { to: 'waiting' } },
@@ -63,7 +63,7 @@ describe('the goal', () => {
     expect(explore(() => worldOf(never, ['answered'])).found?.path).toEqual([]);
   });
 
-  test('may be lost and reached again on any path', () => {
+  test('accepts runs that lose the goal and reach it again', () => {
     const again: Edges = {
       start: { go: { to: 'there' } },
       there: { fall: { to: 'out', free: false } },
@@ -72,7 +72,7 @@ describe('the goal', () => {
     expect(explore(() => worldOf(again, ['there'])).outcome).toBe('complete');
   });
 
-  test('is not checked for a world that defines none', () => {
+  test('is omitted for a world that defines no goal', () => {
     expect(explore(() => worldOf(waits, undefined)).outcome).toBe('complete');
   });
 });

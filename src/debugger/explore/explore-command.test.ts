@@ -9,7 +9,7 @@ const endless = createMachine({
   on: { add: { actions: assign({ n: ({ context }) => (context as { n: number }).n + 1 }) } },
 });
 
-test('explore stops at the default limit for a machine with unlimited states, unless the user gives another limit', () => {
+test('chartpilot explore stops at the default limit for a machine with unlimited states, unless the user sets another limit', () => {
   const subject = { ...exploreMachine(endless, {}), defaultLimits: { states: 20 } };
   const printed: string[] = [];
   const output = { out: (text: string) => printed.push(text), error: () => {} };

@@ -17,13 +17,11 @@ const maxDetail = 1_000;
 
 export interface ExplorationSubject {
   readonly bounds: Readonly<Record<string, number>>;
-  /** A world in its first state. */
   begin(): World;
-  /** Limits if the user gives none; absent if the bounds make the number of states finite. */
+  /** Limits if the user sets none; absent if the bounds make the number of states finite. */
   readonly defaultLimits?: Limits;
   /** Creates the same world in a second thread; absent for a small subject, which is explored breadth first. */
   readonly helper?: Helper;
-  /** Writes the run with these choices as a trace. */
   writeTrace(path: readonly string[], sink: TraceSink): void;
 }
 
@@ -45,7 +43,7 @@ export function exploreWithin(
   output: CommandOutput,
 ): number {
   const { limit, minutes, trace: path } = options;
-  // It is written only after a violation, at the end of the search.
+  // The trace is written only after a violation, at the end of the search, therefore its folder is checked first.
   if (path !== undefined && statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw optionError('--trace', mustBe('a file in a directory that exists', path));
   }
@@ -74,13 +72,12 @@ export function exploreWithin(
   return result.outcome === 'violation' ? 1 : 0;
 }
 
-/** The progress in one line. */
 export function formatProgress({ states, edges, open, ms }: Progress): string {
   const [seen, gone, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
   return `explore: ${seen} states, ${gone} edges, ${left} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
-/** A result for a terminal; its last line contains the figures. */
+/** The last line contains the figures. */
 function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
   const { outcome, states, edges, depth, ms, found } = result;
   const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);

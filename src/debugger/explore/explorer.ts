@@ -1,5 +1,5 @@
 /**
- * Visits every state of a world. Depth first, which keeps only the states on the current path instead of the whole
+ * Visits every state of a world. Depth first, which keeps only the states on the current path instead of the entire
  * frontier. After a violation a breadth-first search finds a shortest path to it.
  */
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
@@ -8,16 +8,14 @@ import { SeenHere, type SeenStates } from './state-table.ts';
 import type { Choice, Violation, World } from './world.ts';
 
 export interface Limits {
-  /** Maximum number of visited states. */
   readonly states?: number;
   readonly ms?: number;
 }
 
 export interface Progress {
   readonly states: number;
-  /** Edges that this thread has followed. */
   readonly edges: number;
-  /** Known choices that are not tried yet. */
+  /** Possible choices that have not been applied yet. */
   readonly open: number;
   readonly ms: number;
 }
@@ -38,7 +36,7 @@ export interface Exploration {
   readonly depth: number;
   readonly ms: number;
   readonly found?: Counterexample;
-  /** Shortest runs that together visit every visited state: for checks of whole runs. */
+  /** Shortest runs that together visit every visited state, for checks of complete runs. */
   readonly runs: () => string[][];
 }
 
@@ -61,8 +59,8 @@ export function explore(begin: () => World, limits: Limits = {}, tell?: TellProg
 }
 
 /**
- * Like {@link explore}, but yields to the event loop from time to time: objects that weak references or pending promises
- * of a world refer to are only released between turns.
+ * Like {@link explore}, but yields to the event loop from time to time, because objects that weak references or pending
+ * promises of a world refer to are only released then.
  */
 export function exploreInTurns(begin: () => World, limits: Limits = {}, tell?: TellProgress): Promise<Exploration> {
   return new Turns().through(exploring(begin, limits, tell));
@@ -77,7 +75,7 @@ function* exploring(begin: () => World, limits: Limits, tell?: TellProgress): St
   return (yield* again.breadthFirst()) === 'violation' ? again.report('violation') : search.report('violation');
 }
 
-/** Breadth first only: for a small world, or one that is known to have a violation. */
+/** Breadth first only, for a small world, or one with a known violation. */
 export function findShortest(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
   const search = new Search(begin(), { states: mostStatesBreadthFirst, ...limits }, new SeenHere(), tell);
   return search.report(atOnce(search.breadthFirst()));
@@ -88,11 +86,11 @@ interface Node {
   readonly restore: () => void;
   choices: readonly Choice[];
   readonly spawned: number;
-  /** Index of the next choice to try. */
+  /** Index of the next choice to apply. */
   next: number;
 }
 
-/** A state, and its choices that are not tried yet. */
+/** A state with its choices that have not been applied yet. */
 export interface Task {
   readonly path: readonly string[];
   readonly state: number;
@@ -130,19 +128,16 @@ export class Search {
     return this.#graph.toEdges();
   }
 
-  /** Adds the results of another search. */
   join(edges: EdgeList, found: Counterexample | undefined): void {
     this.#graph.addEdges(edges);
     this.found ??= found;
   }
 
-  /** Explores all states from the root. */
   *depthFirst(): Steps<Exploration['outcome']> {
     const outcome = yield* this.#walk(this.#root());
     return outcome === 'complete' ? this.conclude() : outcome;
   }
 
-  /** Explores a task of another search. */
   takeOver({ path, state, choices }: Task, company: Company): Exploration['outcome'] {
     this.#backToRoot();
     for (const choice of path) this.#world.apply(choice);
@@ -232,7 +227,6 @@ export class Search {
     return this.#newNode(this.#seen.claim(this.#world.key()).state);
   }
 
-  /** A node for a state that is visited for the first time. */
   #newNode(state: number): Node {
     if (this.#world.reached !== undefined) this.#saysWhatIsWanted = true;
     if (this.#world.reached === true) this.#graph.noteReached(state);
@@ -245,7 +239,8 @@ export class Search {
   }
 
   /**
-   * Applies the next choice of a node, which must be the current state. @returns the resulting node, if its state is new
+   * Applies the next choice of a node, which must be the current state. @returns the resulting node, if its state is
+   * new
    */
   #follow(node: Node): Node | undefined {
     const choice = node.choices[node.next++]!;
@@ -260,7 +255,6 @@ export class Search {
     return isNew ? this.#newNode(state) : undefined;
   }
 
-  /** @param nodes that may have untried choices */
   #progress(...nodes: (readonly Node[])[]): void {
     if (this.#tell === undefined || this.#graph.edges % edgesBetweenLooks !== 0) return;
     const now = performance.now();
@@ -275,7 +269,7 @@ export class Search {
     return this.#seen.size >= states || performance.now() - this.#startedAt > ms;
   }
 
-  /** All states are known: searches for a livelock and for a state from which the goal is unreachable. */
+  /** All states are visited: searches for a livelock and for a state from which the goal is unreachable. */
   conclude(): Exploration['outcome'] {
     this.#graph.states = this.#seen.size;
     if (this.found !== undefined) return 'violation';
@@ -293,14 +287,13 @@ export class Search {
   }
 }
 
-/** The choices that lead along a path. */
 const namesOn = (way: readonly Node[]): string[] => way.map(({ choices, next }) => choices[next - 1]!.name);
 
-/** Hands over the untried choices of the node that is nearest to the root, which are the largest part. */
+/** Hands over the remaining choices of the node that is nearest to the root, because they lead to the most states. */
 function share(way: readonly Node[], before: readonly string[], company: Company): void {
   const depth = way.findIndex(({ next, choices }) => next < choices.length);
   const node = way[depth];
-  // A single choice at a single node is the current work of this thread and can't be shared.
+  // A single choice at a single node is the current work of this thread and cannot be shared.
   if (node === undefined || (depth === way.length - 1 && node.choices.length - node.next < 2)) return;
   const kept = depth === way.length - 1 ? node.next + 1 : node.next;
   company.give({

@@ -5,7 +5,6 @@ import type { World } from './world.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Counts from 0 to a number in steps of one or two. */
 class Counter implements World {
   #at = 0;
   readonly #to: number;
@@ -35,11 +34,11 @@ class Counter implements World {
 }
 
 test.each([
-  ['depth first', explore],
-  ['breadth first', findShortest],
-])('%s, a long exploration reports its progress once every five seconds', (_, search) => {
+  ['depth-first', explore],
+  ['breadth-first', findShortest],
+])('a long %s exploration reports its progress every five seconds', (_, search) => {
   const told: Progress[] = [];
-  // Every read of the clock advances it by ten milliseconds.
+  // Every read of the clock advances it by 10 ms.
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (now += 10));
   const { states } = search(
@@ -55,7 +54,7 @@ test.each([
   expect(told[0]!.open).toBeGreaterThan(0);
 });
 
-test('formatProgress returns one readable line', () => {
+test('formatProgress returns one line of text', () => {
   expect(formatProgress({ states: 12_345, edges: 45_678, open: 9, ms: 35_400 })).toBe(
     'explore: 12,345 states, 45,678 edges, 9 choices left, 35 s',
   );

@@ -1,19 +1,18 @@
 /**
- * Effects that settle synchronously when the world settles them: without promises, timers, or state outside the actor's
- * snapshot, so that a world can be restored.
+ * Effects that complete synchronously when the world settles them, without promises, timers, or state outside the
+ * actor's snapshot, so that a world can be restored.
  */
 import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
 import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
 import { relay } from '../../runtime/actors/relay-event.ts';
 
-/** A running effect. */
 export interface Running<Input> {
   readonly input: Input;
   readonly self: AnyActorRef;
   readonly system: AnyActorRef['system'];
 }
 
-/** Replaces `fromPromise`: `start` is called when the effect begins; the world settles it with {@link settle}. */
+/** Replaces `fromPromise`: `start` is called when the effect begins; the world completes it with {@link settle}. */
 export function scriptedPromise<Output, Input>(
   start: (call: Running<Input>) => void,
   stop: (call: Running<Input>) => void = () => {},
@@ -45,7 +44,6 @@ export function scriptedPromise<Output, Input>(
 const resolved = 'xstate.promise.resolve';
 const rejected = 'xstate.promise.reject';
 
-/** Resolves a scripted promise with a value, or rejects it with an error. */
 export function settle(call: AnyActorRef, result: { value: unknown } | { error: Error }): void {
   call.send('error' in result ? { type: rejected, data: result.error } : { type: resolved, data: result.value });
 }
@@ -73,7 +71,6 @@ export function scriptedCallback<Order extends { type: string }, Input>(effect: 
   return logic;
 }
 
-/** Sends an event of an effect to the actor that runs it. */
 export function report(effect: AnyActorRef, event: AnyEventObject): void {
   const parent = effect._parent;
   if (parent === undefined || effect.getSnapshot().status !== 'active') return;

@@ -25,7 +25,6 @@ class Numbers {
 
 interface EdgeFacts {
   readonly choice: Choice;
-  /** A process was started on this edge. */
   readonly spawns: boolean;
   readonly ending: boolean;
 }
@@ -37,7 +36,6 @@ export interface EdgeList {
   readonly to: Int32Array;
   readonly choice: Int32Array;
   readonly facts: Int32Array;
-  /** States in which the goal is reached. */
   readonly reached: Int32Array;
 }
 
@@ -47,7 +45,6 @@ const restless = 2;
 const fair = 4;
 const both = free | restless;
 
-/** The visited states, by number, and the edges between them. */
 export class StateGraph {
   readonly #names: string[] = [];
   readonly #numberOf = new Map<string, number>();
@@ -68,7 +65,6 @@ export class StateGraph {
     this.#states = states;
   }
 
-  /** Exports the edges for another thread. */
   toEdges(): EdgeList {
     const [from, to, choice, facts, reached] = [this.#from, this.#to, this.#choice, this.#facts, this.#reached].map(
       (part) => part.toArray(),
@@ -76,7 +72,6 @@ export class StateGraph {
     return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts!, reached: reached! };
   }
 
-  /** Adds the edges of another thread. */
   addEdges({ names, from, to, choice, facts, reached }: EdgeList): void {
     const numbers = names.map((name) => this.#name(name));
     for (let edge = 0; edge < from.length; edge++) {
@@ -96,7 +91,6 @@ export class StateGraph {
     this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
   }
 
-  /** Marks a state in which the goal is reached. */
   noteReached(state: number): void {
     this.#reached.push(state);
   }
@@ -107,7 +101,6 @@ export class StateGraph {
     return distance.reduce((farthest, one) => Math.max(farthest, one), 0);
   }
 
-  /** Shortest paths that together visit every state. */
   coveringPaths(): string[][] {
     const { cameBy } = this.#shortestWays();
     const passed = new Set(Array.from(cameBy.subarray(1), (edge) => this.#from.at(edge)));
@@ -124,8 +117,8 @@ export class StateGraph {
   }
 
   /**
-   * A cycle of free choices that starts a process, or any cycle after an order to end: the agent would never become idle,
-   * though nothing disturbs it.
+   * A cycle of free choices that starts a process, or any cycle after an order to end: the agent would never become
+   * idle, although no fault disturbs it.
    */
   findLivelock(): { path: string[]; cycle: string[] } | undefined {
     const component = this.#components();
@@ -142,8 +135,8 @@ export class StateGraph {
   }
 
   /**
-   * A shortest run after which the goal is unreachable: no sequence of fair choices leads to it. If one does from every
-   * state, the goal is eventually reached, because each choice that is possible repeatedly is taken eventually.
+   * A shortest run after which no sequence of fair choices leads to the goal. If there is none, the goal is eventually
+   * reached, because each choice that is possible repeatedly is taken eventually.
    */
   findDeadEnd(): string[] | undefined {
     const within = this.#withinReach();
@@ -218,7 +211,6 @@ export class StateGraph {
     return path.reverse();
   }
 
-  /** Edges sorted by their source or target state. */
   #edgesByState(end: 'from' | 'to' = 'from'): { first: Int32Array; byState: Int32Array } {
     if (end === 'from' && this.#index?.edges === this.edges) return this.#index;
     const states = end === 'from' ? this.#from : this.#to;

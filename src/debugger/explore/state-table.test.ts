@@ -5,7 +5,7 @@ describe.each([
   ['of one thread', () => new SeenHere()],
   ['that threads share', () => new SharedStates(1_000)],
 ])('a table of states %s', (_, make) => {
-  test('numbers states in order of arrival and recognizes them again', () => {
+  test('numbers states in order of their first visit and recognizes them again', () => {
     const states = make();
     expect(states.claim('a')).toEqual({ state: 0, isNew: true });
     expect(states.claim('b')).toEqual({ state: 1, isNew: true });
@@ -21,8 +21,8 @@ describe.each([
   });
 });
 
-describe('a table that threads share', () => {
-  test('has the same content for all users of its memory', () => {
+describe('a state table that threads share', () => {
+  test('has the same content for all threads that use its memory', () => {
     const here = new SharedStates(100);
     const there = new SharedStates(here.buffer);
     expect(here.claim('a')).toEqual({ state: 0, isNew: true });

@@ -1,13 +1,12 @@
 import { hash } from 'node:crypto';
 
-/** The table of visited states of a search. */
 export interface SeenStates {
   readonly size: number;
   /** The number of the state, in the order of first visits; `isNew` for the first visit. */
   claim(key: string): { readonly state: number; readonly isNew: boolean };
 }
 
-/** Stores a 128-bit digest instead of a key of about a kilobyte. */
+/** Stores a 128-bit digest instead of a key of about 1 kB. */
 export class SeenHere implements SeenStates {
   readonly #numbers = new Map<string, number>();
 
@@ -30,8 +29,8 @@ const empty = 0;
 const beingWritten = -1;
 
 /**
- * The same in memory that threads share: a hash table with open addressing. If two threads claim a state at once, `isNew`
- * is true for one of them.
+ * A table in memory that threads share: a hash table with open addressing. If two threads claim a state at once,
+ * `isNew` is true for one of them.
  */
 export class SharedStates implements SeenStates {
   readonly buffer: SharedArrayBuffer;
@@ -57,7 +56,7 @@ export class SharedStates implements SeenStates {
 
   /** @throws RangeError when the table is full */
   claim(key: string): { state: number; isNew: boolean } {
-    // Half of the slots stay empty: searches stay short, and threads that claim at the same time find a slot.
+    // Half of the slots stay empty, so that searches are short, and threads that claim at the same time find a slot.
     if (this.size > this.#slots / 2) throw new RangeError(`more than ${this.size} states do not fit in memory`);
     const digest = hash('md5', key, 'buffer');
     const words = [0, 4, 8, 12].map((at) => digest.readInt32LE(at));

@@ -2,13 +2,13 @@
  * An actor system whose time is a {@link Zone} and that can be restored to an earlier state in place. Replaying a run
  * costs time proportional to its length; restoring costs time proportional to the size of the system.
  *
- * It relies on the internals of XState 5 actors: an immutable snapshot, a processing status, and the registration with
- * the system. A test checks that a restored world equals a replayed one.
+ * It relies on internals of XState 5 actors: an immutable snapshot, a processing status, and the registration with the
+ * system. A test checks that a restored world equals a replayed one.
  */
 import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, type InspectionEvent } from 'xstate';
 import { type DeadlineKind, Zone } from './zone.ts';
 
-/** The saved fields of an XState actor, which are `@internal` in its types. */
+/** Fields of an XState actor that are `@internal` in its types. */
 interface ActorInside {
   _snapshot: unknown;
   _processingStatus: number;
@@ -41,7 +41,7 @@ export interface RootOptions {
   readonly id: string;
   readonly input: unknown;
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
-  /** Called before the root starts: its effects may look up their world by its system. */
+  /** Called before the root starts, whose effects may look up their world by its system. */
   readonly created?: (root: AnyActorRef) => void;
   /** Called for every event that an actor sends to the root, before the root receives it. */
   readonly overhear?: (event: AnyEventObject) => void;
@@ -49,10 +49,9 @@ export interface RootOptions {
   readonly silences?: (timer: string) => boolean;
 }
 
-/** Starts root actors. */
 export interface ActorHome {
   start(logic: AnyActorLogic, options: RootOptions): AnyActorRef;
-  /** Called for a root that has ended: its state need not be kept. */
+  /** Called for a root that has ended and whose state is not needed any more. */
   forget(root: AnyActorRef): void;
 }
 
@@ -67,7 +66,6 @@ export function onChartFailure(root: AnyActorRef, tell: (failure: string) => voi
   onRootFailure(root, tell);
 }
 
-/** Calls back with every event that an actor sends to the root, before the root receives it. */
 export function listenAt(root: AnyActorRef, overhear: (event: AnyEventObject) => void): void {
   const system = systemOf(root);
   const relay = system._relay;
@@ -90,7 +88,6 @@ export class SymbolicSystem implements ActorHome {
   #roots: readonly AnyActorRef[] = [];
   #silences: (timer: string) => boolean = () => false;
   #kept: ReadonlySet<string> = new Set();
-  /** Errors of machines that failed. */
   #failures: readonly string[] = [];
 
   /** Starts a root actor; all roots share one time. */
@@ -111,14 +108,13 @@ export class SymbolicSystem implements ActorHome {
     return root;
   }
 
-  /** Removes a root that has ended. */
   forget(root: AnyActorRef): void {
     this.#roots = this.#roots.filter((other) => other !== root);
   }
 
   /**
-   * Ends a root whose process is killed: it receives no more events and its effects are not stopped. The elapsed time of
-   * its timers is kept for timers of the same name.
+   * Ends a root whose process is killed: it receives no more events and its effects are not stopped. The elapsed time
+   * of its timers is kept for timers of the same name.
    */
   kill(root: AnyActorRef): void {
     for (const actor of [...family(root)].toReversed()) retire(actor);
@@ -130,7 +126,6 @@ export class SymbolicSystem implements ActorHome {
     this.forget(root);
   }
 
-  /** Removes the elapsed time of timers of a killed root. */
   forgetKilled(names: readonly string[]): void {
     for (const name of names) if (!this.#timers.has(name)) this.#zone = this.#zone.cancel(name);
   }
@@ -140,7 +135,6 @@ export class SymbolicSystem implements ActorHome {
     this.#kept = new Set(names);
   }
 
-  /** The names of the timers of a root. */
   timersOf(root: AnyActorRef): string[] {
     return [...this.#timers].flatMap(([name, { source }]) => (source.system === root.system ? [name] : []));
   }
@@ -162,7 +156,6 @@ export class SymbolicSystem implements ActorHome {
     this.#zone = this.#zone.cancel(name);
   }
 
-  /** Renames a deadline of the world. */
   rename(name: string, to: string): void {
     this.#zone = this.#zone.renamed(name, to);
   }
@@ -262,7 +255,6 @@ export class SymbolicSystem implements ActorHome {
   }
 }
 
-/** The saved state of an actor. */
 interface Note {
   readonly snapshot: unknown;
   readonly status: number;

@@ -1,6 +1,6 @@
 /**
- * The explorer on two cores: two threads explore the same world, share the table of visited states, and hand over work to
- * each other. Both wait without an event loop: actors and their world are synchronous.
+ * The explorer on two cores: two threads explore the same world, share the table of visited states, and hand over work
+ * to each other. Both wait without an event loop, because actors and their world are synchronous.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import {
@@ -61,7 +61,7 @@ export function exploreInTwo(
   const search = new Search(begin(), limits, seen, tell);
   const needed: HelpNeeded = { world: helper.world, limits, states: seen.buffer, control, port: port2 };
   const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
-  // The helper is idle until it gets a task.
+  // The helper is idle until it receives a task.
   const company = new OtherThread(control, port1);
   try {
     const outcome = company.work(search, search.begin(company));
@@ -75,7 +75,7 @@ export function exploreInTwo(
   }
 }
 
-/** Runs in the helper thread: explores the tasks that it gets until all are done. */
+/** Runs in the helper thread and explores the tasks that it receives until all are done. */
 export function helpToExplore(begin: (world: unknown) => World, needed: HelpNeeded): void {
   const search = new Search(begin(needed.world), needed.limits, new SharedStates(needed.states));
   const company = new OtherThread(needed.control, needed.port);
@@ -99,7 +99,6 @@ const tooLate = 2;
 const threads = 2;
 const pollMs = 5;
 
-/** The connection to the other thread. */
 class OtherThread implements Company {
   readonly #control: Int32Array;
   readonly #port: MessagePort;

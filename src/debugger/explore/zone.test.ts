@@ -8,18 +8,18 @@ describe('a zone', () => {
     expect(zone.firable()).toEqual(['soon', 'as soon']);
   });
 
-  test('knows the remaining time of the other timers after one has fired', () => {
+  test('contains the remaining time of the other timers after a timer has fired', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).elapse().fire('soon').arm('between', 199).elapse();
     expect(zone.firable()).toEqual(['between']);
     expect(zone.fire('between').arm('after', 2).elapse().firable()).toEqual(['late']);
   });
 
-  test('does not know when a deadline without an exact time was armed', () => {
+  test('leaves the start of a deadline without an exact time undetermined', () => {
     const zone = Zone.empty.arm('first', 100).elapse().arm('second', 50).elapse();
     expect(zone.firable()).toEqual(['first', 'second']);
   });
 
-  test('allows no timer while something must happen before it', () => {
+  test('allows no timer before an event that must happen earlier', () => {
     const zone = Zone.empty.arm('timer', 100).arm('an exit', 50, 'within').elapse();
     expect(zone.firable()).toEqual([]);
     expect(zone.cancel('an exit').elapse().firable()).toEqual(['timer']);
@@ -31,7 +31,7 @@ describe('a zone', () => {
     expect(zone.fire('timer').has('an exit')).toBe(true);
   });
 
-  test('does not stop time at a mark, and knows when it has certainly passed', () => {
+  test('lets time pass a mark, and reports when the mark has passed in every timing', () => {
     const zone = Zone.empty.arm('deadline', 100, 'mark').arm('timer', 150).elapse();
     expect(zone.hasPassed('deadline')).toBe(false);
     const later = zone.fire('timer');
@@ -66,7 +66,7 @@ describe('a zone', () => {
     expect(before.orderKey(true)).not.toBe(after.orderKey(true));
   });
 
-  test('has the same key for any age of a mark if pastIsPast is set', () => {
+  test('has the same order key for any age of a mark if pastIsPast is set', () => {
     const passed = Zone.empty.arm('mark', 0, 'mark').arm('timer', 0);
     const longAgo = Zone.empty.arm('mark', 0, 'mark').arm('other', 5).fire('other').arm('timer', 0);
     expect(longAgo.orderKey(true)).toBe(passed.orderKey(true));
@@ -79,7 +79,7 @@ interface Step {
   readonly deed: 'arm' | 'cancel' | 'fire';
   readonly kind: DeadlineKind;
   readonly ms: number;
-  /** The fraction of the time allowed by the deadlines that passes before this step. */
+  /** The fraction of the allowed time that passes before this step. */
   readonly share: number;
   readonly which: number;
 }
@@ -92,7 +92,7 @@ const step = fc.record<Step>({
   which: fc.nat(1000),
 });
 
-/** One concrete timing with its zone. */
+/** A concrete timing with its zone. */
 class Timing {
   now = 0;
   zone = Zone.empty;
@@ -138,7 +138,7 @@ class Timing {
   }
 }
 
-test('a zone allows everything that happens in a concrete timing, and what it knows for certain holds in every timing', () => {
+test('a zone allows every event of a concrete timing, and its certain bounds hold in every timing', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
       const timing = new Timing();

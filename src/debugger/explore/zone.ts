@@ -1,7 +1,7 @@
 /**
- * Time without a clock: the known order of deadlines, as differences between them (a difference bound matrix: Dill 1989,
- * Bengtsson and Yi 2004). A zone stands for every timing in which a run may happen, so an exploration covers all of them
- * and not only those in which events coincide with deadlines.
+ * Time without a clock: the known order of deadlines, as differences between them (a difference bound matrix: Dill
+ * 1989, Bengtsson and Yi 2004). A zone stands for every timing in which a run may happen, so an exploration covers all
+ * timings and not only those in which events coincide with deadlines.
  *
  * Bounds are not strict: of two deadlines at the same instant either may be first.
  */
@@ -9,7 +9,7 @@
 export type DeadlineKind =
   /** An event at exactly that time (a timer). */
   | 'exact'
-  /** An event at any time up to then. */
+  /** An event at any time up to the deadline. */
   | 'within'
   /** A time that is only queried and does not limit the passing of time. */
   | 'mark';
@@ -22,7 +22,9 @@ interface Deadline {
 /** Immutable: every operation returns a new zone. */
 export class Zone {
   readonly #deadlines: readonly Deadline[];
-  /** `#bounds[i * size + j]`: the maximum by which moment i is later than moment j, in milliseconds. Moment 0 is now. */
+  /**
+   * `#bounds[i * size + j]`: the maximum by which moment i is later than moment j, in milliseconds. Moment 0 is now.
+   */
   readonly #bounds: Float64Array;
 
   private constructor(deadlines: readonly Deadline[], bounds: Float64Array) {
@@ -40,7 +42,6 @@ export class Zone {
     return this.#deadlines.filter((deadline) => deadline.kind === kind).map(({ name }) => name);
   }
 
-  /** Adds a deadline `ms` milliseconds from now. */
   arm(name: string, ms: number, kind: DeadlineKind = 'exact'): Zone {
     if (this.has(name)) throw new Error(`deadline '${name}' exists already`);
     const size = this.#size;
@@ -76,7 +77,8 @@ export class Zone {
   }
 
   /**
-   * Changes the kind of a deadline. If it becomes other than a mark, only the timings remain in which it has not passed.
+   * Changes the kind of a deadline. If it becomes other than a mark, only the timings remain in which it has not
+   * passed.
    */
   as(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);
@@ -85,7 +87,7 @@ export class Zone {
     return new Zone(this.#deadlines.with(index - 1, { name, kind }), next);
   }
 
-  /** The timers that may fire next: no other deadline must come before. */
+  /** The timers that may fire next, because no other deadline must precede them. */
   firable(): string[] {
     return this.#deadlines
       .filter(({ kind }, index) => kind === 'exact' && this.#mayBeNext(index + 1))
@@ -140,7 +142,7 @@ export class Zone {
     return this.#bound(0, this.#indexOf(name));
   }
 
-  /** A key of everything that is known about the future. The age of a passed mark does not matter. */
+  /** A key of the bounds that affect later events. The age of a passed mark does not affect them. */
   key(): string {
     const all = this.#sorted();
     const order = all.filter((i) => !this.#isPast(i));

@@ -1,12 +1,9 @@
-/** The configuration of a run of a machine, and its possible steps. */
-
 import type { AnyStateNode } from 'xstate';
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { MachineRun } from './machine-run.ts';
 import { outcomesOf, payloadsOf, type SampledState, type Samples } from './samples.ts';
 import type { Step } from './suite.ts';
 
-/** Every step that is possible in the current configuration of a run, with its samples. */
 export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   const { snapshot } = run;
   if (snapshot.status !== 'active') return [];
@@ -33,7 +30,7 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   return [...events, ...outcomes, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
 }
 
-/** Two runs with the same key have the same future. */
+/** @returns a key: runs with the same key behave identically from then on */
 export function configurationKey(run: MachineRun, samples: Samples, start: number): string {
   const { value, status, context, historyValue } = run.snapshot;
   const relevant = samples.relevant === undefined ? context : samples.relevant(context);

@@ -5,7 +5,6 @@ import { type Cover, stepLabel } from './suite.ts';
 import { descriptorName, nodeName, type Targets, type TransitionTarget } from './targets.ts';
 import { type Configuration, type Edge, edgesTo, type Walk } from './walk.ts';
 
-/** A run and the reason why it was chosen. */
 export interface Chosen {
   readonly edges: readonly Edge[];
   /** Names of the targets that this run covers first. */
@@ -14,7 +13,6 @@ export interface Chosen {
 
 export interface Choice {
   readonly chosen: readonly Chosen[];
-  /** Descriptions of the limits that were reached. */
   readonly bounds: readonly string[];
 }
 
@@ -24,7 +22,10 @@ type Covered = AnyStateNode | AnyTransitionDefinition | string;
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
   edge.refused.map((definition) => `refused: ${names.get(definition)}`);
 
-/** Covers states and transitions by the fewest of the shortest runs; or all runs that visit no configuration twice. */
+/**
+ * Covers states and transitions by the fewest of the shortest runs; or selects all runs that visit no configuration
+ * twice.
+ */
 export function choose(walked: Walk, targets: Targets, cover: Cover, limit: number): Choice {
   if (cover === 'paths') return simplePaths(walked, limit);
   const names = new Map<Covered, string>(namedTransitions(targets));
@@ -67,7 +68,7 @@ function fewest(
   const chosen = runs
     .toSorted((a, b) => b.length - a.length)
     .flatMap((edges): Chosen[] => {
-      // The targets of its last edge are the purpose of the run, so they are listed first.
+      // The targets of the last edge are the purpose of the run and are listed first.
       const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => open.has(covered));
       for (const covered of news) open.delete(covered);
       return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => wanted.get(covered)!) }];
@@ -75,11 +76,11 @@ function fewest(
   return chosen.toReversed();
 }
 
-/** Depth first. A run is chosen when it cannot be extended, so none is the beginning of another. */
+/** Depth first. A run is chosen when it cannot be extended, so none is the prefix of another. */
 function simplePaths(walked: Walk, limit: number): Choice {
   const chosen: Chosen[] = [];
   let more = 0;
-  // An edge back to the same configuration is in no path: each is chosen once, after the path to its configuration.
+  // An edge back to the same configuration is in no path. Each is chosen once, after the path to its configuration.
   const extend = (at: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
     const onward = at.edges.filter(({ to }) => !visited.has(to));
     if (onward.length === 0 && edges.length > 0) {
@@ -97,7 +98,6 @@ function simplePaths(walked: Walk, limit: number): Choice {
   return { chosen, bounds: more === 0 ? [] : [`${left} after the first ${limit} are omitted (--limit)`] };
 }
 
-/** The reason why a target was not covered, as far as the walk shows it. */
 export function whyMissing(walked: Walk, target: TransitionTarget): string {
   const { source, descriptor, guard } = target;
   const entered = wasActive(walked, source);
@@ -129,10 +129,8 @@ function whyNotSent(descriptor: string, unless: string): string {
   return `${descriptor} was never sent there; add samples of it${unless}`;
 }
 
-/** A limit may be the reason. */
 const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ' (the exploration was limited)');
 
-/** The states and transitions that starting covers. */
 export function begun({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {
   return starts.flatMap(({ active, taken }) => [...active, ...taken]);
 }

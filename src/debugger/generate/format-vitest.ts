@@ -3,13 +3,10 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import type { Expectation, Share, Step, Suite } from './suite.ts';
 
 export interface VitestFile {
-  /** The import path of the machine's module. */
   readonly machineImport: string;
   /** The import path of `chartpilot/machine-test`. */
   readonly runtimeImport: string;
-  /** The test runner. */
   readonly runner: 'vitest' | 'node';
-  /** The command that generates the file. */
   readonly command: string;
 }
 
@@ -57,12 +54,12 @@ function shareLines(what: string, { covered, total, missing }: Share): string[] 
   ];
 }
 
-/** An error message of a user's machine may contain line breaks: text after one would be code of the test. */
+/** An error message of a user's machine may contain line breaks; text after a line break would be code of the test. */
 function comment(text: string): string {
   return `// ${text.replaceAll(/\s*[\r\n\u2028\u2029]+\s*/g, ' ')}`;
 }
 
-/** Packages before files, the order of import sorters. */
+/** Packages precede files, as import sorters order them. */
 function importOrder(a: string, b: string): number {
   const rank = (specifier: string): number => (specifier.startsWith('.') || specifier.startsWith('/') ? 1 : 0);
   return rank(a) - rank(b) || (a < b ? -1 : 1);
@@ -87,7 +84,6 @@ function call(step: Step): string {
   }
 }
 
-/** `60_000`. */
 function milliseconds(ms: number): string {
   return Number.isInteger(ms) ? String(ms).replaceAll(/\B(?=(\d{3})+$)/g, '_') : String(ms);
 }

@@ -1,4 +1,4 @@
-/** Runs `chartpilot generate` as a user does, and its vitest files with vitest. */
+/** Runs `chartpilot generate`, and its vitest files with vitest. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { type GenerateCommandOptions, generateTests } from './generate-command.ts';
 import { ownMachines } from './own-machines.ts';
 
-// Each run needs seconds of CPU time, so no assertion here depends on elapsed time.
+// Each run needs seconds of CPU time, so no assertion in this file depends on elapsed time.
 const root = packageRoot();
 let folder: string;
 
@@ -45,7 +45,6 @@ const chartpilot = (...args: string[]): Promise<Run> => run(programFile('chartpi
 const vitest = (): Promise<Run> =>
   run(join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--root', folder, '--reporter', 'verbose');
 
-/** Changes the machine in one place. */
 function breakMachine(from: string, to: string): void {
   const file = join(folder, 'reservation.machine.ts');
   const text = readFileSync(file, 'utf8');
@@ -53,7 +52,6 @@ function breakMachine(from: string, to: string): void {
   writeFileSync(file, text.replace(from, to));
 }
 
-/** Runs the command in this process. */
 async function generated(machine: string, options: Partial<GenerateCommandOptions> = {}): Promise<Run> {
   let [out, error] = ['', ''];
   const code = await generateTests(
@@ -64,8 +62,8 @@ async function generated(machine: string, options: Partial<GenerateCommandOption
   return { code, out, error };
 }
 
-describe('a vitest file', () => {
-  test('passes on the machine, and fails when the machine is broken', async () => {
+describe('a generated vitest file', () => {
+  test('passes on the machine, and fails on a changed machine', async () => {
     const made = await chartpilot('generate', 'reservation.machine.ts', '-o', 'reservation.machine.test.ts');
     expect(made).toMatchObject({ code: 0, out: '', error: expect.stringContaining('8 of 8 covered') });
     expect(await vitest()).toMatchObject({ code: 0, out: expect.stringMatching(/Tests .*6 passed/) });
@@ -81,7 +79,7 @@ describe('a vitest file', () => {
     expect(out).toContain("reservation after seats.chosen: state: expected 'choosing', got 'held.waiting'");
   });
 
-  test('equals the one in examples/', async () => {
+  test('equals the file in examples/', async () => {
     const { out } = await generated(join(root, 'examples/generate/reservation.machine.ts'), { format: 'vitest' });
     const committed = readFileSync(join(root, 'examples/generate/reservation.machine.test.ts'), 'utf8');
     const tests = (text: string): string => text.slice(text.indexOf('const start'));
@@ -89,9 +87,9 @@ describe('a vitest file', () => {
   });
 });
 
-describe('machines of chartpilot', () => {
+describe("the generated tests of chartpilot's machines", () => {
   test.each(ownMachines.filter(({ name }) => name !== 'supervisor').map(({ name }) => name))(
-    'tests cover every transition of %s',
+    'cover every transition of %s',
     async (name) => {
       // Charts with independent regions have more states than the default limit.
       const { out } = await generated(name, { limit: 4_000 });
@@ -100,7 +98,7 @@ describe('machines of chartpilot', () => {
   );
 });
 
-describe('generate rejects', () => {
+describe('chartpilot generate rejects', () => {
   test('an unknown machine name', async () => {
     await expect(generated('cert-watchr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',

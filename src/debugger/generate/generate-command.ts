@@ -22,7 +22,7 @@ export interface GenerateCommandOptions {
 }
 
 /**
- * `chartpilot generate`: generates tests of a machine. The coverage, with the reasons for gaps, is printed on standard
+ * `chartpilot generate`: generates tests of a machine and prints the coverage, with the reasons for gaps, on standard
  * error.
  *
  * @returns the exit code: 0 if tests were generated, 1 if there was nothing to test
@@ -63,7 +63,8 @@ function jsonOf(suite: Suite): string {
 function vitestOf(suite: Suite, loaded: LoadedMachine, request: string, options: GenerateCommandOptions): string {
   const folder = options.output === undefined ? process.cwd() : dirname(resolve(options.output));
   return formatVitest(suite, {
-    // Node runs no TypeScript below node_modules: there the machines of this package are imported from its entry point.
+    // Node runs no TypeScript below node_modules, therefore machines of an installed chartpilot are imported from its
+    // entry point.
     machineImport: loaded.isOwn && isInstalled() ? 'chartpilot/machines' : specifier(folder, loaded.file),
     runner: options.format === 'node' ? 'node' : 'vitest',
     runtimeImport: options.runtime,
@@ -95,13 +96,12 @@ function commandLine(
   ].join(' ');
 }
 
-/** The import path of a file: relative, with slashes. */
+/** Relative, with slashes. */
 function specifier(folder: string, file: string): string {
   const path = relative(folder, file).split(sep).join('/');
   return path.startsWith('.') ? path : `./${path}`;
 }
 
-/** The coverage of the tests, for a terminal. */
 function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
   const { states, transitions, explored, bounds, failures } = coverage;
   const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);

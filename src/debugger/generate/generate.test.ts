@@ -32,7 +32,7 @@ const lamp = (change: { delayMs?: number; offTarget?: string; told?: string } = 
     },
   });
 
-describe('a suite covers', () => {
+describe('a generated suite covers', () => {
   test('every transition, by the fewest of the shortest runs', () => {
     expect(stepsOf(generated(lamp()))).toEqual([
       'switch.pressed → lit, after 1000 → dark',
@@ -94,7 +94,7 @@ describe('a suite covers', () => {
     });
   });
 
-  test('events that are ignored on purpose, and guards that refuse', () => {
+  test('events that are ignored on purpose, and guards that reject an event', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { noise: {}, go: { guard: ({ event }) => event.ticket === true, target: 'b' } } }, b: {} },
@@ -118,13 +118,13 @@ describe('a suite covers', () => {
   });
 });
 
-describe('a suite reports as not covered, with the reason,', () => {
+describe('a generated suite lists as not covered', () => {
   const why = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}) =>
     Object.fromEntries(
       generated(machine, samples, options).coverage.transitions.missing.map((each) => [each.what, each.why]),
     );
 
-  test('a guard that is false for all samples', () => {
+  test('a guard that is false for all samples, with the reason', () => {
     const machine = setup({ guards: { isRich: ({ event }) => event.coins === 100 } }).createMachine({
       initial: 'a',
       states: { a: { on: { pay: { guard: 'isRich', target: 'b' } } }, b: { on: { go: 'a' } } },
@@ -135,7 +135,7 @@ describe('a suite reports as not covered, with the reason,', () => {
     });
   });
 
-  test('a timer that never fires because another one fires first', () => {
+  test('a timer that never fires because another timer fires first', () => {
     const machine = createMachine({ initial: 'a', states: { a: { after: { 10: 'b', 20: 'c' } }, b: {}, c: {} } });
     expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('is always taken first') });
   });
@@ -180,7 +180,7 @@ describe('a suite reports as not covered, with the reason,', () => {
     expect(suite.coverage.bounds).toEqual(['at least 20 paths after the first 20 are omitted (--limit)']);
   });
 
-  test('an actor that is spawned in place, because it cannot be replaced by a stand-in', () => {
+  test('an actor that an action spawns without a name, because it cannot be replaced by a stand-in', () => {
     const machine = createMachine({
       initial: 'a',
       states: {
@@ -202,10 +202,10 @@ describe('a generated test', () => {
   });
 
   test.each([
-    ['another target', { offTarget: 'lit' }, /switch.pressed: state: expected "dark", got "lit"/],
+    ['another target of a transition', { offTarget: 'lit' }, /switch.pressed: state: expected "dark", got "lit"/],
     ['a longer delay', { delayMs: 1_001 }, /after 1000: state: expected "dark", got "lit"/],
     ['a shorter delay', { delayMs: 999 }, /a timer elapsed before 1000 ms/],
-    ['another message', { told: 'power.wasted' }, /sent: expected .*, got \["power.wasted to meter"\]/],
+    ['another sent event', { told: 'power.wasted' }, /sent: expected .*, got \["power.wasted to meter"\]/],
   ])('fails on a machine with %s', (_, change, message) => {
     expect(departures(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
   });
@@ -222,7 +222,7 @@ describe('a generated test', () => {
   });
 });
 
-test('a vitest file contains error messages and commands as comments, also with several lines', () => {
+test('a generated vitest file contains error messages and commands with line breaks as comments', () => {
   const message = 'no such seat\nglobalThis.isHere = true;\r\nprocess.exit(3);\u2028alert(1);';
   const machine = setup({
     guards: {

@@ -1,4 +1,3 @@
-/** Generates tests of a machine as plain data. */
 import type { AnyStateMachine } from 'xstate';
 import { begun, type Chosen, choose, wasActive, whyMissing, whyNeverEntered } from './cover.ts';
 import { MachineRun } from './machine-run.ts';
@@ -12,7 +11,6 @@ export interface GenerateOptions {
   readonly cover: Cover;
   /** Maximum number of explored configurations, and of paths. */
   readonly limit: number;
-  /** Maximum number of steps of a test. */
   readonly depth: number;
 }
 
@@ -22,7 +20,7 @@ export const defaultDepth = 30;
 export const defaultPathDepth = 8;
 
 /**
- * @param source where the machine was loaded from, for the output
+ * @param source name or path of the loaded machine, for the output
  * @throws Error if the machine fails at its start
  */
 export function generate(
@@ -39,7 +37,7 @@ export function generate(
     ...(options.cover === 'states' && { enough: untilEntered(targets) }),
   });
   const { chosen: candidates, bounds } = choose(walked, targets, options.cover, options.limit);
-  // A run may lead to a configuration that differs in data that `relevant` omits: names in events, for one.
+  // A run may lead to a configuration that differs in data that `relevant` omits, such as names in events.
   const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
   const dropped = candidates.length - chosen.length;
   const unlike = `${dropped} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;

@@ -1,4 +1,3 @@
-/** Loads a machine: one of this package by its name, or one of a user's module. */
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,9 +12,8 @@ export interface LoadedMachine {
   readonly samples: Samples;
   /** Absolute path of the module. */
   readonly file: string;
-  /** Its export name; `default` for the default export. */
+  /** `default` for the default export. */
   readonly exportName: string;
-  /** Whether it is a machine of chartpilot. */
   readonly isOwn: boolean;
 }
 
@@ -107,7 +105,7 @@ function pickMachine(
   });
 }
 
-/** Checks the structure instead of the class: the module may use its own copy of XState 5. */
+/** Checks the structure instead of the class, because the module may use its own copy of XState 5. */
 function isMachine(value: unknown): value is AnyStateMachine {
   return (
     typeof value === 'object' &&

@@ -16,18 +16,17 @@ import { isStandIn } from './stand-ins.ts';
 import type { Expectation, Step } from './suite.ts';
 import { VirtualTimers } from './virtual-timers.ts';
 
-/** The receiver in {@link Expectation.sent} when a machine emits. */
+/** The receiver in {@link Expectation.sent} of emitted events. */
 const observers = 'observers';
 
 /**
- * A run of one machine in isolation. Its parent and its peers (`system.get`) accept every event, and its effects end when
- * a step ends them. The machine comes from `withStandIns`.
+ * A run of one machine in isolation. Its parent and its peers (`system.get`) accept every event, and steps end its
+ * effects. The machine comes from `withStandIns`.
  */
 export class MachineRun {
   readonly #timers: VirtualTimers;
   readonly #machine: AnyActorRef;
   readonly #id: string;
-  /** Of the last step. */
   #sent: string[] = [];
   #taken: AnyTransitionDefinition[] = [];
   #passed = new Set<AnyStateNode>();
@@ -57,7 +56,7 @@ export class MachineRun {
     return this.#machine.getSnapshot() as AnyMachineSnapshot;
   }
 
-  /** The error that the machine failed with, as text; `undefined` if it has not failed. */
+  /** As text; `undefined` if the machine has not failed. */
   get failure(): string | undefined {
     if (this.#failure !== undefined) return messageOf(this.#failure);
     const inPlace = this.#children().find(([, actor]) => !isStandIn(actor));
@@ -65,12 +64,11 @@ export class MachineRun {
     return `the actor ${inPlace[0]} is spawned from logic that is written in place: name it in setup({ actors })`;
   }
 
-  /** The transitions that the last step took, in order. */
+  /** The transitions of the last step, in order. */
   get taken(): readonly AnyTransitionDefinition[] {
     return this.#taken;
   }
 
-  /** The active state nodes. */
   get active(): readonly AnyStateNode[] {
     return nodesOf(this.snapshot);
   }
@@ -80,7 +78,6 @@ export class MachineRun {
     return [...new Set([...this.#passed, ...this.active])];
   }
 
-  /** IDs of the running effects. */
   get effects(): readonly string[] {
     return this.#children()
       .filter(([, actor]) => actor.getSnapshot().status === 'active')
@@ -101,7 +98,6 @@ export class MachineRun {
     return this.#timers.pending();
   }
 
-  /** The result of the last step. */
   outcome(): Expectation {
     const { value, status } = this.snapshot;
     const state = this.failure === undefined ? stateName(value) : `failed: ${this.failure}`;
@@ -129,7 +125,7 @@ export class MachineRun {
     }
   }
 
-  /** Also checks that nothing happens before the last millisecond. */
+  /** Also checks that no timer fires before the last millisecond. */
   #pass(ms: number): void {
     const before = stateName(this.snapshot.value);
     const lastMs = Math.min(1, ms);
@@ -213,8 +209,7 @@ function makeParent(machine: AnyStateMachine) {
     initial: 'not begun',
     states: {
       'not begun': { on: { begin: 'at work' } },
-      // The machine is invoked in a second state: events that it sends while it starts find its peers and its timers
-      // ready.
+      // The machine is invoked in a second state, so that its peers and timers exist when it sends events at its start.
       'at work': {
         invoke: {
           id: 'machine',

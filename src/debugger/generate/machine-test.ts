@@ -10,7 +10,6 @@ import { type Expectation, type GeneratedTest, type Step, type Suite, stepLabel 
 
 /** A machine under test. Each step returns it, so that the expectation can follow in the same statement. */
 export interface MachineUnderTest {
-  /** Sends it an event. */
   event(event: { readonly type: string; readonly [field: string]: unknown }): MachineUnderTest;
   /** Lets `ms` milliseconds pass since the last step; no other timer may fire before. The name is documentation only. */
   after(timer: string, ms: number): MachineUnderTest;

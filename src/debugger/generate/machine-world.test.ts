@@ -10,7 +10,7 @@ import { openTrace, readRecords } from '../trace/read-trace.ts';
 import { exploreMachine } from './machine-world.ts';
 import type { Samples } from './samples.ts';
 
-/** Opens with a code, locks itself after a delay, and does not limit its counter. */
+/** A lock that opens with a code, locks itself after a delay, and has an unlimited counter. */
 const lock = setup({
   types: {
     context: {} as { tries: number },
@@ -37,13 +37,13 @@ const lock = setup({
 const events = { 'code.entered': [{ code: '1234' }, { code: '0000' }] };
 const found = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).begin());
 
-test('the exploration visits every configuration of a machine', () => {
+test('the exploration of a machine visits every configuration', () => {
   const { outcome, states, edges } = found({ events });
   // Five counter values while it is locked, one state while it is open.
   expect({ outcome, states, edges }).toEqual({ outcome: 'complete', states: 6, edges: 12 });
 });
 
-test('the exploration finds a violated invariant by the shortest run', () => {
+test('the exploration of a machine finds a violated invariant with the shortest run', () => {
   const invariants = {
     'three tries at most': ({ context }: { context: Record<string, unknown> }) => Number(context.tries) <= 3,
   };
@@ -56,7 +56,7 @@ test('the exploration finds a violated invariant by the shortest run', () => {
   });
 });
 
-test('the exploration reports a guard that throws as a violation and does not fail', () => {
+test('the exploration of a machine reports a guard that throws an error as a violation', () => {
   const broken = lock.provide({
     guards: {
       isRight: () => {
@@ -70,11 +70,11 @@ test('the exploration reports a guard that throws as a violation and does not fa
   expect(example?.path).toHaveLength(1);
 });
 
-test('the exploration starts with each input', () => {
+test('the exploration of a machine starts with each input', () => {
   expect(found({ events, inputs: [{ door: 'front' }, { door: 'back' }] }).states).toBe(13);
 });
 
-test('the exploration writes the run that leads to a violation as a trace', async () => {
+test('the exploration of a machine writes the run that leads to a violation as a trace', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-machine-world-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'run.trace');
@@ -90,7 +90,7 @@ test('the exploration writes the run that leads to a violation as a trace', asyn
   ]);
 });
 
-test('the exploration reports a reached limit and exits with 0', () => {
+test('the exploration of a machine reports a reached limit and exits with 0', () => {
   const texts: string[] = [];
   const output = { out: (text: string) => void texts.push(text), error: () => {} };
   const code = exploreWithin(exploreMachine(lock, { events }), { format: 'text', limit: 2 }, output);

@@ -1,4 +1,4 @@
-/** A single machine as a world for the explorer: its choices are the inputs and all steps that its samples allow. */
+/** A single machine as a world for the explorer. Its choices are the inputs and all steps that its samples allow. */
 import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
@@ -13,10 +13,9 @@ import { type Step, stepLabel } from './suite.ts';
 /** The violation if a guard, an action or an unhandled effect of the machine throws. */
 const doesNotFail = 'the machine does not fail';
 
-/** The context of a machine may grow with each event: then the number of states is unlimited. */
+/** The context of a machine may grow with each event, and the number of states is then unlimited. */
 const defaultLimits = { ms: 60_000 };
 
-/** The exploration of a machine with its samples. */
 export function exploreMachine(machine: AnyStateMachine, samples: Samples): ExplorationSubject {
   const alone = withStandIns(machine);
   const inputs = inputsOf(samples).length;
@@ -43,10 +42,8 @@ class MachineWorld implements World {
   readonly #machine: AnyStateMachine;
   readonly #samples: Samples;
   readonly #inspect: ((event: InspectionEvent) => void) | undefined;
-  /** The choices so far. */
   #path: readonly string[] = [];
   #run: { readonly start: number; readonly machine: MachineRun } | undefined;
-  /** The error of the last step, if it failed. */
   #failure: string | undefined;
   readonly spawned = 0;
   readonly ending = false;
@@ -99,7 +96,9 @@ class MachineWorld implements World {
     });
   }
 
-  /** Restores a run by replaying its choices: a single machine is small, and its runs are short. */
+  /**
+   * Restores a run by replaying its choices, which is fast because a single machine is small and its runs are short.
+   */
   save(): () => void {
     const path = this.#path;
     return () => {
@@ -128,7 +127,6 @@ class MachineWorld implements World {
   }
 }
 
-/** A unique name of a step. */
 function nameOf(step: Step): string {
   const { kind, ...rest } = step;
   const label = stepLabel(step);

@@ -1,4 +1,4 @@
-/** The machines of chartpilot, by name, with samples of their events. */
+/** The machines of chartpilot with samples of their events. */
 
 import type { AnyStateMachine } from 'xstate';
 import {

@@ -10,21 +10,19 @@ export interface SampledState {
 /** Fields of an event besides its type. */
 export type Payload = Readonly<Record<string, unknown>>;
 
-/** The result of an effect: an output, or the message of an error. */
 export type Outcome = { readonly output: unknown } | { readonly error: string };
 
 /**
- * The exports of a samples module: data on a machine that cannot be derived from its definition. All fields are optional,
- * and plain data wherever they are written into a test.
+ * The exports of a samples module: data on a machine that its definition does not contain. Values that are written into
+ * a test must be plain data.
  */
 export interface Samples {
-  /** The input that the machine is started with. */
   readonly input?: unknown;
   /** Several inputs instead of one, for a machine whose input affects its transitions. */
   readonly inputs?: readonly unknown[];
   /**
-   * Payloads per event type; guards and actions run with them. An event type without samples is sent without a payload. A
-   * function gets the state in which the event would be sent.
+   * Payloads per event type; guards and actions run with them. An event type without samples is sent without a payload.
+   * A function gets the state in which the event would be sent.
    */
   readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;
   /**
@@ -33,13 +31,13 @@ export interface Samples {
    */
   readonly outcomes?: Readonly<Record<string, readonly Outcome[] | ((state: SampledState) => readonly Outcome[])>>;
   /**
-   * Selects the part of the context that affects future behaviour; default: all of it. Two configurations with equal
-   * parts are merged, so that counters, logs and names don't create an unlimited number.
+   * Selects the part of the context that affects future behaviour (default: all of it). Configurations with equal parts
+   * are merged, so that counters, logs and names do not create an unlimited number.
    */
   readonly relevant?: (context: Readonly<Record<string, unknown>>) => unknown;
   /**
-   * Conditions for every explored state, by name: a function returns true, or a description of the violation. `value` is
-   * the state value of XState.
+   * Conditions for every explored state, by name: a function returns true, or a description of the violation. `value`
+   * is the state value of XState.
    */
   readonly invariants?: Readonly<Record<string, (state: SampledState) => boolean | string>>;
 }

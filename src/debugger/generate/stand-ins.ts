@@ -1,10 +1,10 @@
 /**
- * Prepares a machine to run in isolation: every actor that it starts is a stand-in, which the steps of a test control.
+ * Prepares a machine to run in isolation: every actor that it starts is a stand-in that the steps of a test control.
  */
 import { type AnyActorLogic, type AnyStateMachine, createMachine } from 'xstate';
 import { scriptedPromise } from '../explore/scripted-effect.ts';
 
-/** Runs until a step settles it, and accepts every event. */
+/** Runs until a step completes it, and accepts every event. */
 const standIn = scriptedPromise(() => {}) as AnyActorLogic;
 
 interface Invoke {
@@ -17,8 +17,8 @@ interface StateConfig {
 }
 
 /**
- * The same statechart with a stand-in for every actor and a no-op for every named action that is a plain function: these
- * are effects. Guards, delays, assigns and everything else that affects transitions are unchanged.
+ * The same statechart with a stand-in for every actor and a no-op for every named action that is a plain function,
+ * because these are effects. Guards, delays, assigns and everything else that affects transitions are unchanged.
  */
 export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
   const { actors, actions, ...rest } = machine.implementations;
@@ -34,18 +34,17 @@ export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
   ) as AnyStateMachine;
 }
 
-/** @returns whether steps can settle an actor; false for logic that an action spawns in place */
+/** @returns whether steps can complete an actor; false for logic that an action spawns without a name */
 export function isStandIn(actor: unknown): boolean {
   return (actor as { logic?: unknown }).logic === standIn;
 }
 
-/** Assigns names to inline actor logic. */
 function nameSources(config: StateConfig, place: string, named: Record<string, AnyActorLogic>): StateConfig {
   const nameSource = (invoke: Invoke, index: number): Invoke => {
     if (typeof invoke.src === 'string') return invoke;
     const name = `in place ${index} ${place}`;
     named[name] = standIn;
-    // XState derives its ID from its place, which stays the same.
+    // XState derives the ID of the invocation from its position, which is unchanged.
     return { ...invoke, src: name };
   };
   return {
@@ -59,7 +58,9 @@ function nameSources(config: StateConfig, place: string, named: Record<string, A
   };
 }
 
-/** Whether an action is `assign`, `sendTo`, `raise` or the like, which XState resolves; it calls a plain function. */
+/**
+ * Whether an action is `assign`, `sendTo`, `raise` or the like, which XState resolves. XState calls other functions.
+ */
 function isBuiltIn(action: unknown): boolean {
   return typeof action === 'function' && 'resolve' in action;
 }

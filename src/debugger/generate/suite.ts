@@ -1,12 +1,11 @@
 /**
  * The output of `chartpilot generate`: tests of one machine, as plain data (docs/generating-tests.md). A runner in any
- * language needs nothing else: it starts the machine, takes the steps one by one, and compares.
+ * language starts the machine, takes the steps one by one, and compares the results.
  */
 
 /** The value of {@link Suite.version}. Fields may be added under the same number; a change of meaning increments it. */
 export const suiteVersion = 1;
 
-/** The output of `--format json`. */
 export interface Suite {
   readonly format: 'chartpilot-tests';
   readonly version: typeof suiteVersion;
@@ -24,14 +23,12 @@ export type Cover = 'states' | 'transitions' | 'paths';
 export interface Start {
   /** Absent if the machine takes no input. */
   readonly input?: unknown;
-  /** The expected result before the first step. */
   readonly expect: Expectation;
 }
 
 export interface GeneratedTest {
   /** Unique in its suite. */
   readonly name: string;
-  /** Index in {@link Suite.starts}. */
   readonly start: number;
   readonly steps: readonly TestStep[];
 }
@@ -73,14 +70,12 @@ export interface ErrorStep {
   readonly message: string;
 }
 
-/** The expected result of a step. */
 export interface Expectation {
   /**
    * Names of nested states joined with `.`, parallel regions with `
    *  `, in the order of the definition.
    */
   readonly state: string;
-  /** Whether the machine has reached a final state. */
   readonly done: boolean;
   /** Events that the machine sent in this step, in order: `TYPE to RECEIVER`. */
   readonly sent: readonly string[];
@@ -88,11 +83,10 @@ export interface Expectation {
   readonly running: readonly string[];
 }
 
-/** The coverage of the machine by the tests. */
 export interface Coverage {
   readonly states: Share;
   readonly transitions: Share;
-  /** Transitions whose guards also refuse an event in a test, with no other transition taken. */
+  /** Transitions whose guards also reject an event in a test, with no other transition taken. */
   readonly refusals: number;
   /** The part of the machine that was explored to find the tests. */
   readonly explored: {
@@ -103,7 +97,6 @@ export interface Coverage {
     /** Whether no limit was reached. */
     readonly complete: boolean;
   };
-  /** Descriptions of all limits that were reached. */
   readonly bounds: readonly string[];
   /** Steps that the machine cannot take with the given samples because a guard or an action threw an error. */
   readonly failures: readonly string[];
@@ -116,7 +109,6 @@ export interface Share {
   readonly missing: readonly { readonly what: string; readonly why: string }[];
 }
 
-/** A short description of a step, for names and messages. */
 export function stepLabel(step: Step): string {
   switch (step.kind) {
     case 'event':

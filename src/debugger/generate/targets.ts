@@ -1,4 +1,3 @@
-/** The coverage targets of a machine: its states and its transitions, with readable names. */
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
 import { timerName } from '../../runtime/trace/statechart.ts';
 
@@ -6,7 +5,6 @@ export interface TransitionTarget {
   readonly name: string;
   readonly source: AnyStateNode;
   readonly descriptor: string;
-  /** The name of the guard; `undefined` without a guard. */
   readonly guard: string | undefined;
   readonly definition: AnyTransitionDefinition;
 }
@@ -16,7 +14,7 @@ export interface Targets {
   readonly transitions: readonly TransitionTarget[];
 }
 
-/** Without history nodes, which are never entered themselves, and the root, which is always active. */
+/** Excludes history nodes, which are never entered themselves, and the root, which is always active. */
 export function targetsOf(machine: AnyStateMachine): Targets {
   const nodes = nodesBelow(machine.root);
   return {

@@ -3,10 +3,9 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
-/** The timers of one actor system, in virtual time: time passes only by calls of `pass`. */
+/** The timers of one actor system, in virtual time, which passes only by calls of `pass`. */
 export class VirtualTimers {
   #now = 0;
-  /** In the order in which they were armed. */
   #armed: readonly ArmedTimer[] = [];
 
   /** Replaces the scheduler of the system; must be called before a timer is armed. */
@@ -30,12 +29,12 @@ export class VirtualTimers {
     return { timers: due.map(({ event }) => timerName(event.type) ?? event.type), ms: at - this.#now };
   }
 
-  /** Every timer with its remaining time, as a part of the configuration key. */
+  /** Every timer with its remaining time, for the configuration key. */
   pending(): string[] {
     return this.#armed.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
   }
 
-  /** Lets time pass. Fires due timers, earliest first, equal ones in the order of their arming. */
+  /** Fires due timers, earliest first; timers that are due together fire in the order in which they were armed. */
   pass(ms: number): void {
     const until = this.#now + ms;
     for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= until; next = this.soonest()) {

@@ -7,9 +7,7 @@ import { inputsOf, type Samples } from './samples.ts';
 import { type Expectation, type Step, stepLabel } from './suite.ts';
 
 export interface WalkLimits {
-  /** Maximum number of configurations. */
   readonly configurations: number;
-  /** Maximum number of steps from the first configuration. */
   readonly depth: number;
   /** Called for every edge; the walk stops when it returns true. */
   readonly enough?: (edge: Edge) => boolean;
@@ -44,20 +42,15 @@ export interface Walk {
   readonly edges: readonly Edge[];
   /** `node id event type` of every event that was sent while that state node was active. */
   readonly tried: ReadonlySet<string>;
-  /** Descriptions of steps that made the machine fail. */
   readonly failures: readonly string[];
-  /** Descriptions of limits that were reached. */
   readonly bounds: readonly string[];
-  /** Whether {@link WalkLimits.enough} stopped the walk. */
   readonly enough: boolean;
 }
 
-/** The start of the machine with one of its inputs. */
 export interface Beginning {
   readonly input: unknown;
   readonly first: Configuration;
   readonly expect: Expectation;
-  /** State nodes and transitions that starting covers. */
   readonly active: readonly AnyStateNode[];
   readonly taken: readonly AnyTransitionDefinition[];
 }
@@ -126,7 +119,6 @@ class Walker {
     return run;
   }
 
-  /** Takes every step that is possible in a configuration. */
   #leave(configuration: Mutable): void {
     const reached = this.#reach(configuration);
     const steps = possibleSteps(reached, this.#samples);
@@ -140,7 +132,7 @@ class Walker {
       const before = run.snapshot;
       const around = surroundings(run);
       this.#step(configuration, run, step);
-      // The run is unchanged after an ignored event and is reused; after any other step the next one needs a new run.
+      // After an ignored event the run is unchanged and is reused; after any other step the next one needs a new run.
       const ignored =
         run.failure === undefined &&
         run.snapshot.context === before.context &&
@@ -168,7 +160,7 @@ class Walker {
     }
     const taken = [...run.taken];
     const refused = taken.length > 0 ? [] : guardedAt(run.active, type);
-    // No transition uses the event, so it is not worth a test.
+    // No transition uses the event, so a test of it has no value.
     if (taken.length === 0 && refused.length === 0) return;
     const seen = { from, step, expect: run.outcome(), taken, refused, active: run.passed };
     const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...seen, to: from };
@@ -185,7 +177,6 @@ class Walker {
   }
 }
 
-/** The shortest run to a configuration. */
 export function edgesTo(configuration: Configuration): Edge[] {
   const edges: Edge[] = [];
   for (let edge = configuration.found; edge !== undefined; edge = edge.from.found) edges.unshift(edge);

@@ -1,18 +1,18 @@
 /**
- * Estimates the offset between the clocks of two programs from the messages between them, because no message arrives
- * before it was sent. Runs in a browser.
+ * Estimates the offset between the clocks of two programs from the messages between them: no message arrives before it
+ * was sent.
  */
 
-/** A message between two programs, in wall-clock milliseconds of the clock of each. */
+/** A message between two programs, in wall-clock milliseconds of each program. */
 export interface Crossing {
-  /** `true`: from the program with the unknown offset to the other one. */
+  /** Whether the program with the unknown offset sent the message. */
   readonly outwards: boolean;
   readonly sentAt: number;
   readonly receivedAt: number;
 }
 
 export interface ClockOffset {
-  /** To be added to the clock of the program; 0 if its wall clock may be right. */
+  /** Correction of the program's clock; 0 if its wall clock may be right. */
   readonly ms: number;
   /** The uncertainty of the offset; infinite if there are no messages in one direction. */
   readonly plusMinusMs: number;
@@ -23,7 +23,7 @@ export interface ClockOffset {
 /**
  * Applies the tightest bounds first and ignores bounds that contradict them.
  *
- * @param prior estimated offset without messages
+ * @param prior offset to assume without messages
  */
 export function clockOffset(crossings: readonly Crossing[], prior = 0): ClockOffset {
   let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];

@@ -1,5 +1,3 @@
-/** Labels of the programs in a merged trace. Runs in a browser. */
-
 /** `gateway` for `traces/gateway.trace.ndjson`; numbered if two files have the same name. */
 export function labelsOf(traces: readonly string[]): string[] {
   const used = new Map<string, number>();

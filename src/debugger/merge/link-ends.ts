@@ -1,7 +1,4 @@
-/**
- * Records of a trace that are sent to another program or received from one (`links` in `machines/timeline.ts`). Runs in a
- * browser.
- */
+/** Records of a trace that are sent to or received from another program (`links` in `machines/timeline.ts`). */
 import type { LinkRule } from '../../../machines/timeline.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { fieldAt } from '../trace/mark-text.ts';
@@ -11,15 +8,12 @@ export interface LinkEnd {
   readonly side: 'sends' | 'receives';
   /** The same for both ends of an arrow; several arrows may have the same key. */
   readonly key: string;
-  /** Text of the arrow. */
   readonly text: string;
-  /** Index of the record. */
   readonly index: number;
-  /** The actor in this program at which the arrow begins or ends. */
+  /** The actor of this program that sends or receives the message. */
   readonly actor: string;
 }
 
-/** All ends in a trace, in the order of its records. */
 export function linkEnds({ machines }: TraceHeader, records: readonly TraceRecord[]): LinkEnd[] {
   const rules = new Map<string, LinkRule[]>();
   for (const rule of machines.flatMap(({ timeline }) => timeline?.links ?? [])) {
@@ -42,7 +36,7 @@ export function linkEnds({ machines }: TraceHeader, records: readonly TraceRecor
   });
 }
 
-/** A key with the values of fields; `undefined` if a field has no value. */
+/** @returns a key with the values of the fields; `undefined` if a field has no value */
 function keyOf(template: string, fields: object): string | undefined {
   let isWhole = true;
   const key = template.replaceAll(/\{([^{}]+)\}/g, (_, path: string) => {

@@ -9,7 +9,7 @@ import { mergeInto } from './merge-command.ts';
 
 const stored = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
 
-test('merge combines traces of all versions into one readable trace and reports the placement of each', async () => {
+test('chartpilot trace --merge combines traces of all versions into one readable trace and reports the placement of each', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'all.trace');
@@ -20,13 +20,13 @@ test('merge combines traces of all versions into one readable trace and reports 
   expect(texts.join('')).toMatch(/^version-1: reference clock\nversion-2: placed by its wall clock/);
   const { records } = await readRecords((await openTrace(path)).records);
   const lines = traces.map((trace) => readFileSync(trace, 'utf8').trimEnd().split('\n').length - 1);
-  // And one record per program with its placement.
+  // The merged trace has one more record per program with its placement.
   expect(records).toHaveLength(lines.reduce((sum, count) => sum + count, 0) + 3);
   for (const [i, { t }] of records.entries()) if (i > 0) expect(t).toBeGreaterThanOrEqual(records[i - 1]!.t);
   expect(records.flatMap((record) => (record.kind === 'spawn' ? record.actor : []))).toContain('version-2:epoch-1');
 });
 
-test('merge refuses invalid arguments and does not overwrite its inputs', async () => {
+test('chartpilot trace --merge rejects invalid arguments and does not overwrite its inputs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const [one, two, link] = ['one.trace', 'two.trace', 'link.trace'].map((name) => join(folder, name)) as [
@@ -63,7 +63,7 @@ test('merge refuses invalid arguments and does not overwrite its inputs', async 
   expect(told.join('')).toContain('a merged trace (one, two)');
 });
 
-test('a merged trace exports the same spans as its parts', async () => {
+test('a merged trace exports the same spans as the traces that it combines', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const all = join(folder, 'all.trace');

@@ -8,8 +8,7 @@ import { labelsOf } from './labels.ts';
 import { type MergedTrace, mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
 
 /**
- * `chartpilot trace --merge FILE TRACE…`: merges the traces of several programs into one and prints the placement of
- * each.
+ * `chartpilot trace --merge FILE TRACE…`: merges the traces of several programs and prints the placement of each.
  *
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID or FLAG_INVALID
  */
@@ -26,7 +25,6 @@ export async function mergeInto(path: string, traces: readonly string[], { out, 
   await out(`${placementLines(merged).join('\n')}\n`);
 }
 
-/** Reads and merges traces. */
 export async function merge(traces: readonly string[], error: (text: string) => void = () => {}): Promise<MergedTrace> {
   const labels = labelsOf(traces);
   const programs: ProgramTrace[] = [];
@@ -54,7 +52,6 @@ export async function merge(traces: readonly string[], error: (text: string) => 
   return mergeTraces(programs);
 }
 
-/** The lines of a trace file. */
 export function formatMerged({ header, records }: MergedTrace): string {
   return [header, ...records].map(formatTraceLine).join('');
 }

@@ -21,7 +21,7 @@ const event = (t: number, from: string, to: string, type: string, more: object =
   ...(cause !== undefined && { cause }),
 });
 
-/** A program whose clock is `clockMs` fast. */
+/** A program whose clock is `clockMs` ahead. */
 function program(label: string, machine: Statechart, bodies: readonly At[], clockMs = 0): ProgramTrace {
   return {
     label,
@@ -66,8 +66,8 @@ const both = (clockMs: number): ProgramTrace[] => [
   ),
 ];
 
-describe('the clocks of two programs', () => {
-  test.each([0, 7, -9])('are not adjusted for a difference of %d ms within the uncertainty', (off) => {
+describe('the merge of two traces', () => {
+  test.each([0, 7, -9])('does not adjust clocks for a difference of %d ms within the uncertainty', (off) => {
     const { placements, unplaced, arrows } = mergeTraces(both(off));
     expect(placements[1]!.offset.ms).toBe(0);
     expect(placements[1]!.offset.plusMinusMs).toBeLessThanOrEqual(20);
@@ -75,7 +75,7 @@ describe('the clocks of two programs', () => {
   });
 
   test.each([5_000, -5_000, 86_400_000])(
-    'are aligned by request and response of one nonce for a difference of %d ms',
+    'aligns clocks that differ by %d ms by a request and a response with the same nonce',
     (off) => {
       const { placements, records, arrows } = mergeTraces(both(off));
       const { ms, plusMinusMs } = placements[1]!.offset;
@@ -90,7 +90,7 @@ describe('the clocks of two programs', () => {
     },
   );
 
-  test('a merged trace has no arrow back in time and counts those that would be', () => {
+  test('adds no arrow that points back in time, and counts the omitted arrows', () => {
     const [server, client] = both(0);
     const late = {
       ...server!,
@@ -104,7 +104,7 @@ describe('the clocks of two programs', () => {
     }
   });
 
-  test('are aligned by their wall clocks without messages between them, and the placement states that', () => {
+  test('aligns programs without common messages by their wall clocks, and reports that in the placement', () => {
     const [server] = both(0);
     const { placements, unplaced } = mergeTraces([
       server!,
@@ -129,11 +129,11 @@ test.each([
     20,
     10,
   ],
-])('messages %j result in an offset of %d ± %d', (crossings, ms, plusMinusMs) => {
+])('clockOffset estimates from the messages %j an offset of %d ± %d ms', (crossings, ms, plusMinusMs) => {
   expect(clockOffset(crossings)).toMatchObject({ ms, plusMinusMs });
 });
 
-describe('a gateway and its control plane', () => {
+describe('the merge of the traces of a gateway and its control plane', () => {
   const node = 'router~1.2.3.4~gateway.demo~demo.svc';
   const gateway = program(
     'gateway',
@@ -154,7 +154,7 @@ describe('a gateway and its control plane', () => {
   ]);
   const merged = mergeTraces([gateway, discovery]);
 
-  test('are merged into one trace: the epoch connects, is configured, and is live, despite clocks a minute apart', () => {
+  test('shows that the epoch connects, is configured and is live, with clocks that differ by a minute', () => {
     expect(merged.arrows).toBe(2);
     // Both ends of the connection of the other node.
     expect(merged.unplaced).toBe(2);
@@ -168,7 +168,7 @@ describe('a gateway and its control plane', () => {
     ]);
   });
 
-  test('are merged into a valid trace in which a cause leads from one program to the other', () => {
+  test('is a valid trace in which a cause leads from one program to the other', () => {
     const reader = new TraceLineReader();
     for (const line of [merged.header, ...merged.records]) expect(reader.read(JSON.stringify(line))).toEqual(line);
     expect(merged.records.map(({ seq }) => seq)).toEqual(merged.records.map((_, i) => i + 1));
@@ -181,7 +181,7 @@ describe('a gateway and its control plane', () => {
   });
 });
 
-test('two versions of a machine get two names, and equal definitions one', () => {
+test('the merged trace has two names for two versions of a machine, and one for equal definitions', () => {
   const other = chart('server', []);
   const { header } = mergeTraces([program('a', serving, []), program('b', serving, []), program('c', other, [])]);
   expect(header.machines.map(({ id }) => id)).toEqual(['server', 'c:server']);

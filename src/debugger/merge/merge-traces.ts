@@ -1,7 +1,7 @@
 /**
- * Merges the traces of several programs, with the arrows between them. The records of each program keep their order.
+ * Merges the traces of several programs and adds arrows between them. The records of each program keep their order.
  * Clocks are aligned by the messages in both directions, no arrow points back in time, and ends that cannot be matched
- * are counted. Runs in a browser.
+ * are counted.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type ActorSnapshot, type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
@@ -15,10 +15,9 @@ export interface ProgramTrace {
   readonly records: readonly TraceRecord[];
 }
 
-/** The placement of a program on the common time axis. */
 export interface Placement {
   readonly label: string;
-  /** The label of the reference program; absent for the reference itself, and if there are no messages. */
+  /** The label of the reference program; absent for the reference itself, and without messages to another program. */
   readonly against?: string;
   readonly offset: ClockOffset;
 }
@@ -27,19 +26,17 @@ export interface MergedTrace {
   readonly header: TraceHeader;
   readonly records: readonly TraceRecord[];
   readonly placements: readonly Placement[];
-  /** Arrows between programs. */
   readonly arrows: number;
   /** Ends without a matching end, and arrows that would point back in time. */
   readonly unplaced: number;
 }
 
-/** An arrow between two records of different traces. */
 interface Arrow {
   readonly from: { readonly program: number; readonly end: LinkEnd };
   readonly to: { readonly program: number; readonly end: LinkEnd };
 }
 
-/** Maximum trusted difference between clocks of one mesh. */
+/** Maximum trusted difference between the clocks of a mesh. */
 const trustedMs = 2_000;
 
 export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
@@ -54,7 +51,9 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
   return { header, records, placements, arrows: drawn.length, unplaced: all - 2 * drawn.length };
 }
 
-/** Unique keys are matched exactly; for others, each end is matched with the nearest remaining one on the other side. */
+/**
+ * Unique keys are matched exactly; otherwise each end is matched with the nearest unmatched end of the other program.
+ */
 function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readonly LinkEnd[])[]): Arrow[] {
   const byKey = new Map<string, { sends: Arrow['from'][]; receives: Arrow['to'][] }>();
   for (const [program, own] of ends.entries()) {
@@ -89,7 +88,7 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
   });
 }
 
-/** The program with the most arrows is the reference; the others are aligned with one that is already placed. */
+/** The program with the most arrows is the reference; each other program is aligned with one that is already placed. */
 function place(programs: readonly ProgramTrace[], arrows: readonly Arrow[]): Placement[] {
   const between = (a: number, b: number): Arrow[] =>
     arrows.filter(
@@ -192,7 +191,7 @@ function weave(
   };
 }
 
-/** Merges records by time; at the same moment the sender precedes the receiver. */
+/** Merges records by time; at equal times the sender precedes the receiver. */
 function* inOrder(
   programs: readonly ProgramTrace[],
   wall: (program: number, t: number) => number,
@@ -230,7 +229,7 @@ function renamed(
     if (number === undefined) delete copy[field];
     else copy[field] = number;
   }
-  // In a transition these fields are states.
+  // In a transition, `from` and `to` are states.
   const named = record.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
   for (const field of named) if (typeof copy[field] === 'string') copy[field] = name(copy[field]);
   if (record.kind === 'spawn' && record.machine !== undefined) copy.machine = machine(record.machine);
@@ -255,7 +254,7 @@ function movedActor(
   };
 }
 
-/** Definitions of all programs, each once: two versions of a machine have two names. */
+/** Definitions of all programs without duplicates: two versions of a machine get two names. */
 class Machines {
   readonly all: Statechart[] = [];
   readonly #names: readonly ReadonlyMap<string, string>[];
@@ -292,7 +291,7 @@ export function placementInWords({ against, offset: { ms, plusMinusMs, agreed } 
   return `clock ${how} that of ${against} (${off}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
 }
 
-/** Rounds to microseconds, the resolution of a recorder. */
+/** A recorder has a resolution of 1 µs. */
 function rounded(t: number): number {
   return Math.round(t * 1_000) / 1_000;
 }

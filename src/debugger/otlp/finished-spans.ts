@@ -4,9 +4,9 @@ import { spansOf } from './run-spans.ts';
 import type { Span } from './span.ts';
 
 export interface SpanLimits {
-  /** How long a trace that has ended must be unchanged before it is exported: its data may come in several records. */
+  /** How long an ended trace must be unchanged before it is exported, because its data may be in several records. */
   readonly settleMs: number;
-  /** The same for a trace that has not ended: a proxy that has left never confirms a push. */
+  /** The same for a trace that has not ended: a disconnected proxy never confirms a push. */
   readonly staleMs: number;
   /** Maximum number of kept records; above it, unfinished traces are exported as they are. */
   readonly mostRecords: number;
@@ -14,10 +14,10 @@ export interface SpanLimits {
 
 export const spanLimits: SpanLimits = { settleMs: 2_000, staleMs: 120_000, mostRecords: 50_000 };
 
-/** The cause of a restart, and the first change of a push, are in records before the one that names the trace. */
+/** The cause of a restart, and the first change of a push, precede the record that names the trace. */
 const recordsBefore = 2_000;
 
-/** Finds the traces of a running program, each after it has ended. */
+/** Finds the traces of a running program after they have ended. */
 export class FinishedSpans {
   readonly #header: TraceHeader;
   readonly #limits: SpanLimits;
@@ -41,16 +41,15 @@ export class FinishedSpans {
     this.#hasNew = true;
   }
 
-  /** Returns the spans of traces that have ended since the last call. */
+  /** @returns the spans of traces that have ended since the last call */
   take(nowMs: number): Span[] {
-    // There are no new records and no pending traces.
     if (!this.#hasNew && this.#seen.size === 0) return [];
     this.#hasNew = false;
     const tooMany = this.#records.length > this.#limits.mostRecords;
     return this.#take((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
   }
 
-  /** Called at the end of the run: returns the spans of all traces that are not exported, as they are. */
+  /** Must be called at the end of the run. @returns the spans of all traces that are not exported */
   end(): Span[] {
     return this.#take(() => true);
   }
@@ -77,7 +76,6 @@ export class FinishedSpans {
     return nowMs - before.atMs >= (hasEnded(spans) ? settleMs : staleMs);
   }
 
-  /** Drops records that no pending trace needs. */
   #forget(all: ReadonlyMap<string, readonly Span[]>): void {
     const half = this.#limits.mostRecords / 2;
     if (this.#records.length <= half) return;
@@ -100,7 +98,10 @@ function isOpen({ attributes }: Span): boolean {
   return attributes['chartpilot.unfinished'] === true;
 }
 
-/** A restart has ended when its Envoy was live or its error is known: between two phases no span is open. */
+/**
+ * A restart has ended when its Envoy was live or its error is known. An open span is no criterion: between two phases
+ * none is open.
+ */
 function hasEnded(spans: readonly Span[]): boolean {
   if (spans.some(isOpen)) return false;
   const isRestart = rootOf(spans).attributes['chartpilot.epoch.name'] !== undefined;

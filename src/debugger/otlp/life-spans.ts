@@ -6,8 +6,7 @@ import type { Span } from './span.ts';
 const mostStates = 1_000;
 
 /**
- * Spans of a foreign program: a trace for each root actor, with a span for each state of it and its
- * descendants.
+ * Spans of a foreign program: a trace for each root actor, with a span for each state of the actor and its descendants.
  */
 export function lifeSpans({ records }: RecordedRun): Span[] {
   const spans: Span[] = [];

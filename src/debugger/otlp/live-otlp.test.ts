@@ -13,7 +13,7 @@ import { SendQueue } from './send-queue.ts';
 const header = headerWith({ program: 'pilot-agent', pid: 7 });
 const quick: LiveOtlpOptions = { settleMs: 40, lookMs: 5, pauseMs: 1, endMs: 500 };
 
-/** A hot restart until its Envoy is live, and then the end of the previous epoch. */
+/** Records of a hot restart until its Envoy is live, and of the end of the previous epoch. */
 function restartOf(number: number): { begins: TraceRecord[]; ends: TraceRecord[] } {
   let seq = number * 100;
   const [name, before] = [`epoch-${number}`, `epoch-${number - 1}`];
@@ -40,10 +40,9 @@ async function receiver(answers?: (response: ServerResponse) => void): Promise<O
   return started;
 }
 
-/** A running program: what is written here are its records. */
+/** Follows a running program whose records the test writes. */
 function follow(to: string, options: LiveOtlpOptions = {}) {
   const trace = new PassThrough({ highWaterMark: 1_000_000 });
-  // Connections after the first one.
   const next: PassThrough[] = [];
   const source: PageSource = {
     ...{ name: 'agent', kind: 'live', place: '127.0.0.1:15020' },
@@ -66,7 +65,7 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
     said,
     done,
     trace,
-    /** Prepares the connection that follows when the current one breaks. */
+    /** Prepares the connection that replaces the current one when it breaks. */
     again: (first: TraceHeader, records: readonly TraceRecord[]): PassThrough => {
       const connection = new PassThrough({ highWaterMark: 1_000_000 });
       connection.write([first, ...records].map(formatTraceLine).join(''));
@@ -77,7 +76,7 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
   };
 }
 
-test('the live export sends a restart once, when it has ended, while the program runs', async () => {
+test('the live export sends an ended restart once while the program runs', async () => {
   const { address, requests } = await receiver();
   const { record, trace, done, said } = follow(address);
   const first = restartOf(1);
@@ -99,7 +98,7 @@ test('the live export sends a restart once, when it has ended, while the program
   expect(said).toEqual({ out: `otlp: 3 traces, 12 spans → ${address}/v1/traces\n`, error: '' });
 });
 
-test('the live export reconnects after a broken connection, and sends records from the gap but none twice', async () => {
+test('the live export reconnects after a broken connection, and sends each record once, including those of the gap', async () => {
   const { address, requests } = await receiver();
   const { record, trace, again, done, said } = follow(address);
   const [first, second, third] = [1, 2, 3].map(restartOf).map(({ begins, ends }) => [...begins, ...ends]);
@@ -116,9 +115,9 @@ test('the live export reconnects after a broken connection, and sends records fr
 });
 
 test.each([
-  ['no program responds any more', undefined],
+  ['no program responds', undefined],
   ['another run responds', { ...header, pid: 8 }],
-])('the live export sends unfinished traces when the program is killed and %s', async (_, other) => {
+])('the live export sends unfinished traces if the program was killed and %s', async (_, other) => {
   const { address, requests } = await receiver();
   const { record, trace, again, done, said } = follow(address, { againMs: 100 });
   const { begins, ends } = restartOf(1);
@@ -132,7 +131,7 @@ test.each([
   expect(requests).toEqual([['hot restart', 'start', 'initialise', 'drain']]);
 });
 
-test('the live export keeps reading from the program while a receiver hangs, and limits and counts waiting requests', async () => {
+test('the live export continues to read from the program while a receiver hangs, and limits and counts waiting requests', async () => {
   const { address } = await receiver(() => {});
   const { record, trace, done, said } = follow(address, { timeoutMs: 60_000, settleMs: 0 });
   for (let number = 1; number <= 300; number++) {
@@ -160,7 +159,7 @@ test('the live export reports an unavailable receiver once and continues', async
   expect(said.out).toContain('2 requests not delivered');
 });
 
-test('the span finder keeps records of unfinished traces only, up to a limit', () => {
+test('the span finder keeps only records of unfinished traces, up to a limit', () => {
   const spans = new FinishedSpans(header, { settleMs: 10, staleMs: 1_000, mostRecords: 1_000 });
   const names: string[] = [];
   let most = 0;
@@ -177,7 +176,7 @@ test('the span finder keeps records of unfinished traces only, up to a limit', (
   expect(names).toHaveLength(8_000);
 });
 
-test('the send queue keeps the newest hundred requests', async () => {
+test('the OTLP send queue keeps the newest hundred requests', async () => {
   const { address } = await receiver(() => {});
   const queue = new SendQueue(new URL(address), { timeoutMs: 60_000 }, () => {});
   for (let number = 0; number < 300; number++) queue.offer({ resourceSpans: [] });

@@ -25,10 +25,9 @@ export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
 }
 
 /**
- * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: exports the restarts and pushes of a running program, each when
- * it has ended, until the program ends. The load on the program is that of an open page: an unavailable or slow receiver
- * does not affect it. A broken connection is restored as long as the same run responds; otherwise the known traces are
- * exported.
+ * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: exports ended restarts and pushes of a running program until
+ * the program ends. The load on the program is that of an open page, independent of the receiver. A broken connection
+ * is restored as long as the same run responds; otherwise the known traces are exported.
  *
  * @throws ChartpilotError FLAG_INVALID, REQUEST_FAILED when the program does not respond, TRACE_INVALID
  */
@@ -45,7 +44,7 @@ export async function followOtlp(
     });
   const place = `${url.origin}${url.pathname}`;
   const queue = new SendQueue(url, options, (problem) => error(`${place}: ${problem}\n`));
-  // Each trace is exported once. Counters keep memory constant for a program that runs for months.
+  // Counters keep memory constant for a program that runs for months.
   const told = { traces: 0, spans: 0 };
   let run: FollowedRun | undefined;
   const send = (found: readonly Span[]): void => {
@@ -92,7 +91,6 @@ export async function followOtlp(
   }
 }
 
-/** The state of the followed run, across all connections to it. */
 class FollowedRun {
   readonly header: TraceHeader;
   readonly spans: FinishedSpans;

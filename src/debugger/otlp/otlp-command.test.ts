@@ -69,8 +69,8 @@ const restart: readonly At[] = [
   event(400, 'epoch-0', 'supervisor', 'epoch.exited', { name: 'epoch-0' }),
 ];
 
-describe('a restart', () => {
-  test('is a trace with a span for each phase, from its cause to the end of the old epoch', () => {
+describe('the export of a restart', () => {
+  test('has a span for each phase, from its cause to the end of the old epoch', () => {
     expect(told(spansOf(runOf(restart)))).toEqual([
       ['hot restart', 100, 400],
       ['validate', 111, 130],
@@ -81,7 +81,7 @@ describe('a restart', () => {
     ]);
   });
 
-  test('that fails is an error, and so is its failed phase', () => {
+  test('marks a failed restart and its failed phase as errors', () => {
     const failed = event(150, 'epoch-1', 'supervisor', 'epoch.failed', {
       name: 'epoch-1',
       during: 'initializing',
@@ -96,14 +96,14 @@ describe('a restart', () => {
     });
   });
 
-  test('that is still running is marked as unfinished', () => {
+  test('marks a running restart as unfinished', () => {
     const spans = spansOf(runOf(restart.slice(0, 9)));
     expect(spans.find(({ name }) => name === 'hand-over')?.attributes).toEqual({ 'chartpilot.unfinished': true });
     expect(spans[0]?.attributes).toMatchObject({ 'chartpilot.unfinished': true, 'chartpilot.epoch.name': 'epoch-1' });
   });
 });
 
-test('a push is a trace with spans for waiting, building, and each group of proxies', () => {
+test('the export of a push has spans for waiting, building, and each group of proxies', () => {
   const spans = spansOf(
     runOf([
       event(10, 'config-controller', 'push', 'push.request'),
@@ -131,7 +131,7 @@ test('a push is a trace with spans for waiting, building, and each group of prox
   });
 });
 
-test('a foreign program exports a trace for each root actor with its states as spans', () => {
+test('the export of a foreign program has a trace for each root actor with its states as spans', () => {
   const to = (t: number, actor: string, state: string): At => ({
     kind: 'transition',
     actor,
@@ -150,7 +150,7 @@ test('a foreign program exports a trace for each root actor with its states as s
   ]);
 });
 
-test('the export writes a real trace as a file with the IDs, parents and times of OTLP', async () => {
+test('the export writes a recorded trace as a file with the IDs, parents and times of OTLP', async () => {
   const { path, output } = made();
   await exportOtlp(join(stored, 'version-2.trace'), path, output);
   const spans = readFileSync(path, 'utf8')
@@ -181,8 +181,8 @@ test('the export writes a real trace as a file with the IDs, parents and times o
   expect(readFileSync(path, 'utf8')).toBe(before);
 });
 
-describe('a receiver', () => {
-  test('gets the spans by OTLP over HTTP in JSON, with the headers of the environment', async () => {
+describe('the client of an OTLP receiver', () => {
+  test('sends spans by OTLP over HTTP in JSON, with the headers of the environment', async () => {
     const requests: { url: string | undefined; headers: IncomingMessage['headers']; body: string }[] = [];
     const url = await receiver(async (request, answer) => {
       requests.push({ url: request.url, headers: request.headers, body: await text(request) });
@@ -199,7 +199,7 @@ describe('a receiver', () => {
     expect(said()).toContain('otlp: 2 traces, 10 spans');
   });
 
-  test('that is overloaded is tried again', async () => {
+  test('retries a request to an overloaded receiver', async () => {
     let asked = 0;
     const url = await receiver((_, answer) => {
       answer.statusCode = ++asked < 3 ? 503 : 200;
@@ -209,7 +209,7 @@ describe('a receiver', () => {
     expect(asked).toBe(3);
   });
 
-  test('that accepts only a part of the spans is reported', async () => {
+  test('reports a receiver that accepts only a part of the spans', async () => {
     const url = await receiver(
       (_, answer) => void answer.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
     );
@@ -231,12 +231,12 @@ describe('a receiver', () => {
     ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /status 500: broken/],
     ['redirects', (_, answer) => void answer.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), /status 307/],
     ['closes the connection', (request) => void request.socket.destroy(), /\(3 attempts\)/],
-  ])('that %s is an error in bounded time', async (_, behave, says) => {
+  ])('reports within its limits a receiver that %s', async (_, behave, says) => {
     const url = await receiver(behave);
     await expect(sendOtlp(new URL(url), {}, { timeoutMs: 200, pauseMs: 1 })).rejects.toThrow(says);
   });
 
-  test('with an endless response is read up to 64 KiB', async () => {
+  test('reads at most 64 KiB of an endless response', async () => {
     let sent = 0;
     const url = await receiver((_, answer) => {
       const block = 'x'.repeat(16 * 1024);
@@ -250,7 +250,7 @@ describe('a receiver', () => {
     expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test('whose address contains a name and a password gets them as a header', async () => {
+  test('sends user name and password of the address as a header', async () => {
     let authorization: string | undefined;
     const url = await receiver((request, answer) => {
       ({ authorization } = request.headers);
@@ -260,7 +260,7 @@ describe('a receiver', () => {
     expect(authorization).toBe(`Basic ${Buffer.from('user:k ey').toString('base64')}`);
   });
 
-  test('whose address contains a key is reported without it', async () => {
+  test('omits a key in the address from reported errors', async () => {
     const error = await sendOtlp(new URL('http://user:key@127.0.0.1:1/v1/traces?token=abc'), {}, { pauseMs: 1 }).catch(
       (reason: Error) => reason,
     );
@@ -268,7 +268,7 @@ describe('a receiver', () => {
   });
 });
 
-test('a trace without a restart or a push has nothing to send', async () => {
+test('chartpilot trace --otlp reports a trace without restarts and pushes as having no spans to send', async () => {
   const { path, output, said } = made();
   const source = `${path}.trace`;
   writeFileSync(source, formatTraceLine(headerWith()));
@@ -299,14 +299,17 @@ test.each([
   ['localhost:4318/v1/traces', 'http://localhost:4318/v1/traces'],
   ['[::1]:4318', 'http://[::1]:4318'],
   ['ftp://collector:4318', 'http://collector:4318'],
-])('%s is an address that lacks its scheme, and no file', (to, meant) => {
+])('chartpilot trace --otlp rejects %s as an address with a missing or unsupported scheme', (to, meant) => {
   expect(() => addressIn(to)).toThrow(ChartpilotError);
   expect(refusalOf(() => addressIn(to)).hint).toContain(meant);
 });
 
-test.each(['spans.jsonl', './127.0.0.1:4318', 'C/spans', 'spans'])('%s is a file', (to) => {
-  expect(addressIn(to)).toBeUndefined();
-});
+test.each(['spans.jsonl', './127.0.0.1:4318', 'C/spans', 'spans'])(
+  'chartpilot trace --otlp reads %s as a file name',
+  (to) => {
+    expect(addressIn(to)).toBeUndefined();
+  },
+);
 
 function refusalOf(run: () => unknown): ChartpilotError {
   try {

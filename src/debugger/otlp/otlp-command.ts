@@ -13,8 +13,8 @@ import { type SendOptions, sendOtlp } from './send-otlp.ts';
 /**
  * `chartpilot trace --otlp`: exports restarts and pushes of a trace as OpenTelemetry traces.
  *
- * @param to an `http(s)` address of a collector, or a file, which gets one request per line, like the file exporter of a
- * collector
+ * @param to an `http(s)` address of a collector, or a file, which contains one request per line, like that of the file
+ * exporter of a collector
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, FLAG_INVALID or REQUEST_FAILED
  */
 export async function exportOtlp(
@@ -48,7 +48,7 @@ export async function exportOtlp(
 /** An address without a path is the base URL of a collector, as for OpenTelemetry's exporters. */
 export function addressIn(to: string): URL | undefined {
   if (!/^https?:\/\//i.test(to)) {
-    // Text that looks like an address is not a file name, even if such a file could exist.
+    // Text that resembles an address is not a file name, even if such a file could exist.
     if (!/^([a-z][a-z\d+.-]*:\/\/|[\w.-]+:\d+(\/|$)|\[[\da-f:]+\]:\d+)/i.test(to)) return undefined;
     throw new ChartpilotError('FLAG_INVALID', `--otlp: must be an http(s) address or a file, got ${to}`, {
       hint: `use http://${to.replace(/^.*:\/\//, '')}, or ./NAME for a file`,

@@ -4,7 +4,6 @@ import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { AttributeValue, Span } from './span.ts';
 
-/** A group of proxies that are updated together. */
 interface Group {
   readonly from: number;
   readonly left: Set<unknown>;
@@ -19,7 +18,6 @@ interface Push {
   readonly attributes: Record<string, AttributeValue>;
   readonly version: string;
   readonly groups: Group[];
-  /** Number of groups beyond the limit, which are only counted. */
   more: number;
 }
 
@@ -27,8 +25,8 @@ interface Push {
 const mostGroups = 100;
 
 /**
- * The spans of each push: from the first change that requested it, with spans for waiting, building, and each group of
- * proxies.
+ * The spans of each push from the first change that requested it: waiting, building, and each group of proxies that are
+ * updated together.
  */
 export function pushSpans({ records }: RecordedRun): Span[] {
   const all: Push[] = [];

@@ -23,20 +23,20 @@ interface Restart {
   readonly attributes: Record<string, AttributeValue>;
   readonly phases: Phase[];
   error?: string;
-  /** `seq` of the record that reported the epoch live: the cause of later actions of the supervisor. */
+  /** `seq` of the record that reported the epoch live, which is the cause of later actions of the supervisor. */
   liveAt?: number;
   /** The previous epoch, which drains. */
   parent?: string;
 }
 
 /**
- * The spans of each start of an Envoy: from its cause to the end of the epoch that it replaced, with spans for validating
- * the bootstrap, starting the process, initialising (until it is live), handing over (while both accept connections), and
+ * The spans of each start of an Envoy, from its cause to the end of the epoch that it replaced: validating the
+ * bootstrap, starting the process, initialising (until it is live), handing over (while both accept connections), and
  * draining.
  */
 export function restartSpans(run: RecordedRun): Span[] {
   const all: Restart[] = [];
-  /** The current start of each epoch: a number is reused after a failure. */
+  /** The current start of each epoch; an epoch number is reused after a failure. */
   const byEpoch = new Map<string, Restart>();
   for (const [index, record] of run.records.entries()) {
     if (record.kind === 'event' && record.event.type === 'restart.decided') {
@@ -177,5 +177,5 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
   ];
 }
 
-/** A span needs an end; the trace has none. */
+/** A span needs an end, which is not in the trace. */
 export const unfinished = { 'chartpilot.unfinished': true };

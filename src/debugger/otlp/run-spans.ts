@@ -4,7 +4,6 @@ import { pushSpans } from './push-spans.ts';
 import { restartSpans } from './restart-spans.ts';
 import type { Span } from './span.ts';
 
-/** The operations of a run, as spans. */
 export function spansOf(run: RecordedRun): Span[] {
   if (run.header.foreign === true) return lifeSpans(run);
   return [...restartSpans(run), ...pushSpans(run)];

@@ -12,14 +12,14 @@ export interface SendOptions {
 
 const tries = 3;
 const longestPauseMs = 5_000;
-/** Limit for a response, which only contains the number of rejected spans and a message. */
+/** A response only contains the number of rejected spans and a message. */
 const mostAnswerBytes = 64 * 1024;
 /** Status codes that the protocol defines as retryable. */
 const worthATry = new Set([429, 502, 503, 504]);
 
 /**
- * Sends one request by OTLP over HTTP, in JSON. A receiver that hangs or is overloaded is tried three times, its response
- * is read up to 64 KiB, and redirects are not followed.
+ * Sends one request by OTLP over HTTP, in JSON. A request to a receiver that hangs or is overloaded is sent three
+ * times, 64 KiB of its response are read, and redirects are not followed.
  *
  * @returns what the receiver rejected, as text; `undefined` if it accepted everything
  * @throws ChartpilotError REQUEST_FAILED

@@ -35,7 +35,7 @@ export class SendQueue {
     this.#sending ??= this.#sendAll();
   }
 
-  /** Resolves when all requests are sent or given up; after `limitMs` the waiting requests are lost. */
+  /** Resolves when all requests are sent or have failed; after `limitMs` the waiting requests are lost. */
   async end(limitMs: number): Promise<void> {
     await Promise.race([this.#sending, sleep(limitMs, undefined, { ref: false })]);
     this.lost += this.#waiting.length;

@@ -9,7 +9,6 @@ export interface Span {
   readonly from: number;
   readonly to: number;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
-  /** The error message; absent without an error. */
   readonly error?: string;
 }
 

@@ -3,7 +3,6 @@ import { tooDeep } from '../../runtime/trace/redact.ts';
 import { redacted } from '../../runtime/trace/secret-texts.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** The redactor's markers for truncated data. */
 const cutList = /^… \((\d+) items\)$/;
 const cutText = /… \(\d+ characters\)$/;
 
@@ -14,7 +13,6 @@ export function lengthBeforeCut(list: readonly unknown[]): number | undefined {
   return length === undefined ? undefined : Number(length);
 }
 
-/** Whether a trace truncated a text. */
 export function isCutText(text: string): boolean {
   return cutText.test(text);
 }
@@ -34,8 +32,8 @@ const comparedFields = {
 } as const satisfies Record<TraceRecord['kind'], readonly string[]>;
 
 /**
- * The first field in which a replayed record differs from the recorded one, as a JSON Pointer (`/event/epoch`);
- * `undefined` if they are equal. Data that the recording omitted or truncated equals any value.
+ * @returns the first field that differs, as a JSON Pointer (`/event/epoch`); `undefined` if the records are equal.
+ * Omitted or truncated data equals any value.
  */
 export function differingField(recorded: TraceRecord, replayed: TraceRecord): string | undefined {
   if (recorded.kind !== replayed.kind) return '/kind';
@@ -50,7 +48,7 @@ export function differingField(recorded: TraceRecord, replayed: TraceRecord): st
   return undefined;
 }
 
-/** The order in which fields of a context were assigned is ignored. */
+/** Ignores the order in which fields of a context were assigned. */
 function differingChange(recorded: unknown, replayed: unknown): string | undefined {
   const before = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
   const after = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
@@ -79,7 +77,7 @@ function differingPlace(recorded: unknown, replayed: unknown, place: string): st
     }
     return undefined;
   }
-  // Compared as JSON, which has no NaN and no minus zero.
+  // JSON has no NaN and no minus zero.
   return JSON.stringify(recorded) === JSON.stringify(replayed) ? undefined : place;
 }
 

@@ -46,14 +46,14 @@ test('a generated test replays the lines of the trace unchanged', async () => {
   const { name, lines } = await run(source);
   expect(name).toBe("a restart's story");
   const [first, ...others] = lines.map((line) => JSON.parse(line) as unknown);
-  // The replay has the machines itself.
+  // The runtime of the test contains the machines.
   expect(first).toEqual({ ...header, machines: [] });
   expect(others).toEqual(records);
   // The source may be embedded in a page.
   expect(source).not.toContain('</script>');
 });
 
-test('a generated test replays up to the chosen record', async () => {
+test('a generated test replays the trace up to the chosen record', async () => {
   const { lines } = await run(formatReplayTest({ header, records, name: 'x', upTo: 2 }).source);
   expect(lines).toHaveLength(3);
 });
@@ -68,7 +68,7 @@ test('a generated test names a separate file for a long trace', () => {
   expect(trace?.text.split('\n').map((line) => line.length > 0)).toEqual([true, true, false]);
 });
 
-test('the test generator needs no API that a browser lacks', () => {
+test('the test generator uses no Node API, so that the page can import it', () => {
   const source = readFileSync(join(import.meta.dirname, 'format-test.ts'), 'utf8');
   expect([...source.matchAll(/^import (type )?.* from '(.*)';$/gm)].map(([, , from]) => from)).toEqual([
     '../../runtime/trace/trace.ts',

@@ -1,11 +1,10 @@
-/** Generates a test from a trace: "copy as test" of the page, which runs it in a browser. */
+/** Generates a test from a trace, for "copy as test" of the page. */
 import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 
 export interface ReplayTestOptions {
   readonly header: TraceHeader;
   /** Must start with the first record. */
   readonly records: readonly TraceRecord[];
-  /** The readable name of the test. */
   readonly name: string;
   /** Number of the last record to replay; default: all. */
   readonly upTo?: number;
@@ -14,19 +13,18 @@ export interface ReplayTestOptions {
 }
 
 export interface ReplayTest {
-  /** Text of a vitest file. */
   readonly source: string;
-  /** A longer trace is in this separate file, which must be in the same folder. */
+  /** A long trace is in this separate file, which must be in the same folder. */
   readonly trace?: { readonly name: string; readonly text: string };
 }
 
-/** A longer text is not readable in a test. */
+/** Longer text is not readable in a test. */
 const maxInlineBytes = 200_000;
 
 /** A test that replays a trace up to a record and expects that the machines behave as recorded. */
 export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   const { header, records, name, upTo = Number.POSITIVE_INFINITY, runtime = 'chartpilot/replay-test' } = options;
-  // The replay has the machines itself.
+  // The runtime of the test contains the machines.
   const lines = [{ ...header, machines: [] }, ...records.filter(({ seq }) => seq <= upTo)].map((line) =>
     formatTraceLine(line).trimEnd(),
   );

@@ -1,4 +1,4 @@
-/** The outside world of a replay: it repeats its recorded actions. */
+/** The environment of a replay, which repeats its recorded actions. */
 import type { AnyActorRef } from 'xstate';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { givenAgain } from './recorded-value.ts';
@@ -16,7 +16,7 @@ export class Outside {
     this.#warn = warn;
   }
 
-  /** Whether a record is an action of the outside world, not of a machine. */
+  /** Whether a record is an action of the environment, not of a machine. */
   did(at: number): boolean {
     const record = this.#recording.records[at]!;
     if (this.#rootToStart(record) !== undefined) return true;
@@ -37,10 +37,7 @@ export class Outside {
     }
   }
 
-  /**
-   * Repeats the action of a record. @returns the reason if that was impossible; `undefined` if it was possible or there
-   * is no action
-   */
+  /** Repeats the action of a record. @returns the reason if that was impossible */
   give(at: number): string | undefined {
     const record = this.#recording.records[at]!;
     switch (record.kind) {
@@ -62,7 +59,7 @@ export class Outside {
     }
   }
 
-  /** Whether a record belongs to an effect that is about to begin and will then repeat it. */
+  /** Whether a record belongs to an effect that has not begun yet and will then repeat it. */
   awaitsItsMoment(at: number): boolean {
     const record = this.#recording.records[at]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
@@ -158,7 +155,7 @@ export class Outside {
   }
 }
 
-/** The event that reports the end of an actor to its parent: it is sent by the end itself. */
+/** Whether an event reports the end of an actor to its parent; XState sends it when the actor ends. */
 function isEnd(eventType: string): boolean {
   return /^xstate\.(done|error)\.actor\./.test(eventType);
 }

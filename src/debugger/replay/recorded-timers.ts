@@ -3,7 +3,7 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
-/** The timers of the replayed actors. They fire only as recorded. */
+/** The timers of the replayed actors, which fire only as recorded. */
 export class RecordedTimers {
   readonly #armed = new Map<AnyActorRef, ArmedTimer[]>();
   readonly #now: () => number;
@@ -22,12 +22,12 @@ export class RecordedTimers {
     scheduler.cancelAll = (source) => this.#armed.delete(source);
   }
 
-  /** Fires a named delay of an actor. @returns whether it was armed. */
+  /** Fires a named delay of an actor. @returns whether it was armed */
   elapse(actor: AnyActorRef, timer: string): boolean {
     return this.#fire(actor, ({ event }) => timerName(event.type) === timer);
   }
 
-  /** Delivers an event that an actor sent with a delay. @returns whether there was one. */
+  /** Delivers an event that an actor sent with a delay. @returns whether there was one */
   deliver(from: AnyActorRef, to: AnyActorRef, type: string): boolean {
     return this.#fire(from, ({ target, event }) => target === to && event.type === type);
   }

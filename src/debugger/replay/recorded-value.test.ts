@@ -6,7 +6,7 @@ function given(value: unknown): { value: unknown; cut: string[] } {
   return { value: givenAgain(value, (place) => cut.push(place)), cut };
 }
 
-test('a complete value is replayed unchanged', () => {
+test('a complete recorded value is replayed unchanged', () => {
   const value = { type: 'x', list: [1, { a: null }], text: 'abc' };
   expect(given(value)).toEqual({ value, cut: [] });
 });
@@ -20,6 +20,6 @@ test('a truncated list is replayed in its original length with items of the same
   expect(value).toEqual([{ n: 1 }, { n: 1 }, { n: 1 }]);
 });
 
-test('a truncated text is reported with its place', () => {
+test('a truncated text is reported with its JSON Pointer', () => {
   expect(given({ a: ['abc… (3000 characters)'] }).cut).toEqual(['/a/0']);
 });

@@ -1,10 +1,10 @@
 import { isCutText, lengthBeforeCut } from './compare-records.ts';
 
 /**
- * Prepares a recorded value for a machine. A truncated list gets its original length, so that counts are correct although
- * the missing items are unknown.
+ * Prepares a recorded value for a machine. A truncated list gets its original length, so that counts are correct
+ * although the missing items are unknown.
  *
- * @param onCut called with the place (a JSON Pointer) of every truncated value
+ * @param onCut called with the JSON Pointer of every truncated value
  */
 export function givenAgain(value: unknown, onCut: (place: string) => void, place = ''): unknown {
   if (typeof value === 'string') {
@@ -25,7 +25,7 @@ export function givenAgain(value: unknown, onCut: (place: string) => void, place
   );
 }
 
-/** An item of the same kind as the others: a machine reads fields of its items. */
+/** An item of the same kind as the others, because a machine reads fields of its items. */
 function standIn(items: readonly unknown[], i: number): unknown {
   const last = items.at(-1);
   return typeof last === 'object' && last !== null ? structuredClone(last) : `missing ${i + 1}`;

@@ -49,7 +49,7 @@ function edited(name: string, change: (text: string) => string, of = written(`${
   return path;
 }
 
-test('replay exits 0 for a trace that the machines reproduce', async () => {
+test('chartpilot replay exits 0 for a trace that the machines reproduce', async () => {
   const path = written('same');
   const { code, out } = await replayed([path]);
   expect(out).toContain(`${path}: matches the recording (limits, started`);
@@ -57,7 +57,7 @@ test('replay exits 0 for a trace that the machines reproduce', async () => {
   expect(code).toBe(0);
 });
 
-test('replay exits 1 and shows both sides of a difference', async () => {
+test('chartpilot replay exits 1 and shows the recorded and the replayed record of a difference', async () => {
   const path = edited('differs', (text) => text.replace('"tokens":3', '"tokens":4'));
   const { code, out } = await replayed([path, written('same-again')]);
   expect(out).toContain('record 2: limiter: differs from the recording in /change/tokens');
@@ -65,7 +65,7 @@ test('replay exits 1 and shows both sides of a difference', async () => {
   expect(code).toBe(1);
 });
 
-test('replay exits 2 if a trace cannot be read or replayed, and still reports the other traces', async () => {
+test('chartpilot replay exits 2 if a trace cannot be read or replayed, and still reports the other traces', async () => {
   const late = edited('late', (text) => text.split('\n').toSpliced(1, 1).join('\n'));
   const { code, out, error } = await replayed([join(folder, 'missing'), late, written('fine')]);
   expect(code).toBe(2);
@@ -75,7 +75,7 @@ test('replay exits 2 if a trace cannot be read or replayed, and still reports th
   expect(out).toContain('fine: matches the recording');
 });
 
-test('replay names the flag that a program with unknown machines needs', async () => {
+test('chartpilot replay names the flag that a program with unknown machines needs', async () => {
   const { code, error } = await replayed([written('foreign')], { machine: [] });
   expect(code).toBe(2);
   expect(error).toMatch(
@@ -83,13 +83,13 @@ test('replay names the flag that a program with unknown machines needs', async (
   );
 });
 
-test('replay accepts a machine as a module with its export', async () => {
+test('chartpilot replay accepts a machine as a module with its export', async () => {
   const module = join(import.meta.dirname, '../../../machines/agent/envoy/start-limiter.machine.ts');
   const { code } = await replayed([written('module')], { machine: [`${module}#startLimiterMachine`] });
   expect(code).toBe(0);
 });
 
-test('replay --format json prints a list with one entry per trace', async () => {
+test('chartpilot replay --format json prints a list with one entry per trace', async () => {
   const { out } = await replayed([written('listed'), join(folder, 'missing')], { format: 'json' });
   expect(JSON.parse(out)).toEqual([
     expect.objectContaining({ verdict: 'same', program: 'limits', records: 3, compared: 3, cutOff: [] }),
@@ -97,7 +97,7 @@ test('replay --format json prints a list with one entry per trace', async () => 
   ]);
 });
 
-test('replay ignores and reports an incomplete last line', async () => {
+test('chartpilot replay ignores and reports an incomplete last line', async () => {
   const path = edited('crashed', (text) => text.slice(0, -20));
   const { code, out } = await replayed([path]);
   expect(out).toMatch(/crashed:4: truncated line, skipped/);
@@ -105,7 +105,7 @@ test('replay ignores and reports an incomplete last line', async () => {
   expect(code).toBe(0);
 });
 
-test('replay reproduces a transition that changes more fields than the length limit of lists', async () => {
+test('chartpilot replay reproduces a transition that changes more fields than the length limit of lists', async () => {
   const zeros = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`field${i}`, 0]));
   const wide = setup({
     types: { context: {} as Record<string, number> },
@@ -129,7 +129,7 @@ test('replay reproduces a transition that changes more fields than the length li
   actor.stop();
 });
 
-test('replay rejects a machine that is not in the trace and lists those that are', async () => {
+test('chartpilot replay rejects a machine that is not in the trace and lists those that are', async () => {
   const { code, out, error } = await replayed([written('stranger')], { machine: ['start-limiter', 'supervisor'] });
   expect(error).toContain("no actor of the trace runs machine 'supervisor'; machines of the trace: start-limiter");
   expect(out).not.toContain('the recording');

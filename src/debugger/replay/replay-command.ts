@@ -15,11 +15,10 @@ export interface ReplayCommandOptions {
   readonly format: 'text' | 'json';
 }
 
-/** The result for one trace; `--format json` prints a list of these and of `UnreadableTrace`. */
+/** An entry of the list that `--format json` prints; the other entries are `UnreadableTrace`. */
 interface ReplayedTrace extends ReplayReport {
   readonly trace: string;
   readonly verdict: 'same' | 'differs';
-  /** All files that the trace was read from, oldest first. */
   readonly files: readonly string[];
   readonly program: string;
   readonly startedAt: string;
@@ -34,7 +33,8 @@ interface UnreadableTrace {
 }
 
 /**
- * `chartpilot replay`: replays each trace separately. Traces that cannot be read are reported as errors in every format.
+ * `chartpilot replay`: replays each trace separately. A trace that cannot be read is reported, and the others are still
+ * replayed.
  *
  * @returns the exit code: 0 without a difference, 1 if a trace differs, 2 if a trace could not be read or replayed
  */

@@ -4,12 +4,11 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 
-/** Warnings that are printed; a long trace may have thousands. */
+/** A long trace may have thousands of warnings. */
 const maxWarnings = 5;
 /** Longer values are truncated. */
 const longestValue = 300;
 
-/** A report for a terminal. */
 export function formatReplay({ records, compared, difference, warnings }: ReplayReport): string {
   const shown = warnings.slice(0, maxWarnings);
   return [
@@ -20,7 +19,6 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
   ].join('\n');
 }
 
-/** Both sides of a difference, with the preceding records. */
 export function formatDifference(difference: Difference): string {
   const { seq, recorded, replayed, before, cause, field, why } = difference;
   return [
@@ -64,7 +62,7 @@ function textAt(record: TraceRecord, field: string): string {
   return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
 
-/** `field` consists of the path of a change and of a place in its value. */
+/** `field` consists of the path of a change and of a path in its value. */
 function changeAt(record: TraceRecord, field: string): unknown {
   const place = field.slice('/change'.length);
   const changes = 'change' in record ? (record.change ?? []) : [];

@@ -1,6 +1,6 @@
 /**
- * The runtime of tests that are generated from traces (`chartpilot/replay-test`): replays the recorded input from outside
- * to the machines and compares their behaviour with the recording. It works with any test runner.
+ * The runtime of tests that are generated from traces (`chartpilot/replay-test`): sends the recorded external input to
+ * the machines and compares their behaviour with the recording. It works with any test runner.
  */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -14,7 +14,6 @@ export interface ReplayOptions {
   readonly machines?: readonly AnyStateMachine[];
 }
 
-/** A report with the difference as text. */
 export interface ReplayedLines extends Omit<ReplayReport, 'difference'> {
   /** `undefined` if the machines behave as recorded. */
   readonly difference?: string;

@@ -17,7 +17,7 @@ import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ReplayReport, replay } from './replay.ts';
 
-/** Called for every action outside the machine, when the run is recorded. */
+/** Called for every action outside the machine when the run is recorded. */
 const deed = vi.fn<(what: string) => void>();
 
 type Order = { type: 'order'; n: number };
@@ -26,10 +26,10 @@ type Fact = { type: 'fact'; n: number } | { type: 'go' } | { type: 'ask' } | { t
 interface Variant {
   /** Milliseconds until the machine stops. */
   readonly delay?: number;
-  /** The amount that it adds for each fact. */
+  /** The amount that the machine adds for each fact. */
   readonly step?: number;
   readonly orders?: boolean;
-  /** Whether it responds to requests. */
+  /** Whether the machine responds to requests. */
   readonly answers?: boolean;
 }
 
@@ -48,7 +48,7 @@ function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant
     actors: {
       supplier: fromCallback<Order>(({ sendBack, receive }) => {
         sendBack({ type: 'fact', n: 1 });
-        // Immediately, while the machine is still processing.
+        // Sent immediately, while the machine is still processing.
         receive(({ n }) => sendBack({ type: 'fact', n }));
       }),
       count: fromPromise<number>(async () => 5),
@@ -112,7 +112,6 @@ interface Recorded {
   readonly records: TraceRecord[];
 }
 
-/** A recorded run of the shop. */
 async function record(
   drive: (send: (event: Fact) => void, stop: () => void, ended: Promise<unknown>) => Promise<void>,
 ): Promise<Recorded> {
@@ -150,7 +149,7 @@ function replayed({ header, records }: Recorded, variant?: Variant): ReplayRepor
 const told = (record: TraceRecord | undefined): string | undefined =>
   record && `${record.kind} ${'actor' in record ? record.actor : `${record.from}>${record.to} ${record.event.type}`}`;
 
-describe('the same machine', () => {
+describe('a replay with the same machine', () => {
   test('reproduces the recording without side effects', async () => {
     const run = await wholeRun();
     expect(deed.mock.calls.map(([what]) => what)).toEqual(['named', 'in place', 'spawned in place']);
@@ -181,7 +180,7 @@ describe('the same machine', () => {
     }
   });
 
-  test('is stopped when it was stopped from outside', async () => {
+  test('stops the machine when it was stopped from outside', async () => {
     const run = await record(async (_send, stop) => stop());
     expect(told(run.records.at(-1))).toBe('stop shop');
     const report = replayed(run);
@@ -190,15 +189,15 @@ describe('the same machine', () => {
   });
 });
 
-describe('a different machine', () => {
+describe('a replay with a different machine', () => {
   test.each<[string, Variant, object]>([
     ['has another delay', { delay: 90 }, { field: '/ms', actor: 'shop' }],
     ['computes another value', { step: 2 }, { field: '/change/sum', actor: 'shop' }],
-  ])('%s: the replay reports the first difference', async (_, variant, expected) => {
+  ])('reports the first difference if the machine %s', async (_, variant, expected) => {
     expect(replayed(await wholeRun(), variant).difference).toMatchObject(expected);
   });
 
-  test('sends another event: the replay shows both with the preceding records', async () => {
+  test('shows the recorded and the replayed event with the preceding records if the machine sends another event', async () => {
     const { difference } = replayed(await wholeRun(), { orders: false });
     expect(told(difference?.recorded)).toBe('event shop>shop/supplier order');
     expect(told(difference?.replayed)).toBe('event shop>shop/supplier nothing');
@@ -207,7 +206,7 @@ describe('a different machine', () => {
     expect(difference?.seq).toBe(difference?.recorded?.seq);
   });
 
-  test('sends an event that was not recorded: the next recorded event is from outside', async () => {
+  test('reports an event that was not recorded, if the next recorded event is from outside', async () => {
     const run = await wholeRun();
     const { difference } = replayed(run, { answers: true });
     expect(told(difference?.replayed)).toBe('step shop');
@@ -215,7 +214,7 @@ describe('a different machine', () => {
     expect(told(run.records[difference!.seq - 1])).toBe('event outside>shop go');
   });
 
-  test('has no such timer', async () => {
+  test('reports a recorded timer that the machine does not have', async () => {
     const { header, records } = await wholeRun();
     const timer = records.find(({ kind }) => kind === 'timer')!;
     const renamed = records.map((record) => (record === timer ? { ...record, timer: 'other' } : record) as TraceRecord);
@@ -225,18 +224,18 @@ describe('a different machine', () => {
   });
 });
 
-describe('a trace that cannot be replayed', () => {
-  test('starts after the beginning', async () => {
+describe('the replay of an unsuitable trace', () => {
+  test('is rejected if the trace starts after the beginning of the run', async () => {
     const { header, records } = await wholeRun();
     expect(() => replayed({ header, records: records.slice(2) })).toThrow(/expected record 1 first, got record 3/);
   });
 
-  test('has a gap', async () => {
+  test('is rejected if the trace has a gap', async () => {
     const { header, records } = await wholeRun();
     expect(() => replayed({ header, records: records.toSpliced(4, 2) })).toThrow(/records 5 to 6 are missing/);
   });
 
-  test('contains an unknown machine', async () => {
+  test('is rejected if the trace contains an unknown machine', async () => {
     const { header, records } = await wholeRun();
     expect(() => replay(header, records, [])).toThrow(/runs machine 'shop', which is unknown/);
   });
@@ -255,7 +254,7 @@ test('the replay warns of truncated data', async () => {
   expect(report.warnings).toEqual(['record 1: /input/names is truncated in the trace']);
 });
 
-test('the replay excludes an actor whose messages the trace omits, and replays the rest', async () => {
+test('the replay excludes an actor whose messages the trace omits, and replays the other actors', async () => {
   const { header, records } = await wholeRun();
   const omitting = { ...header, omits: ['fact'] };
   const report = replayed({ header: omitting, records });
@@ -263,7 +262,7 @@ test('the replay excludes an actor whose messages the trace omits, and replays t
   expect(report.warnings).toEqual([expect.stringMatching(/^shop: not replayed, because the trace omits fact/)]);
 });
 
-describe('roots of a program', () => {
+describe('the replay of the roots of a program', () => {
   const child = setup({}).createMachine({
     id: 'child',
     initial: 'a',
@@ -307,7 +306,7 @@ describe('roots of a program', () => {
     return { records, report: () => replay(header as TraceHeader, records as TraceRecord[], [machine]) };
   }
 
-  test('are replayed if they start in another order than they were created, one of them with a waiting event', () => {
+  test('starts roots in the recorded order, which may differ from the order of creation, one of them with a waiting event', () => {
     const { records, report } = run((create) => {
       const [first, second] = [create('first'), create('second')];
       second.send({ type: 'go' });
@@ -319,7 +318,7 @@ describe('roots of a program', () => {
     expect(report().difference).toBeUndefined();
   });
 
-  test('are replayed without a start if they never started', () => {
+  test('does not start roots that never started', () => {
     const { records, report } = run((create) => {
       create('never').getSnapshot();
       create('other').start().send({ type: 'go' });
@@ -328,13 +327,13 @@ describe('roots of a program', () => {
     expect(report().difference).toBeUndefined();
   });
 
-  test('fail again if an action threw an error', () => {
+  test('throws the recorded error of an action', () => {
     const { records, report } = run((create) => void create('failing').start().send({ type: 'fail' }));
     expect(records.at(-1)).toMatchObject({ kind: 'stop', status: 'error', error: 'broken on purpose' });
     expect(report().difference).toBeUndefined();
   });
 
-  test('are rejected if they start from a persisted snapshot', () => {
+  test('rejects roots that start from a persisted snapshot', () => {
     const { report } = run((create) => {
       const saved = create('saved').start();
       create('restored', saved.getPersistedSnapshot()).start();

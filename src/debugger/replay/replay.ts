@@ -1,6 +1,6 @@
 /**
- * Replays a recording: sends the recorded input from outside to the machines, in virtual time, and compares their
- * behaviour with the recording, record by record.
+ * Sends the recorded external input to the machines, in virtual time, and compares their behaviour with the recording,
+ * record by record.
  */
 import type { AnyStateMachine } from 'xstate';
 import { boundedData } from '../../runtime/trace/bounded-data.ts';
@@ -12,11 +12,10 @@ import { Outside } from './outside.ts';
 import { ReplayedActors } from './replayed-actors.ts';
 import { Recording } from './replayed-trace.ts';
 
-/** The first place where the behaviour of the machines differs from the recording. */
+/** The first record in which the behaviour of the machines differs from the recording. */
 export interface Difference {
   /** Number of the recorded record. */
   readonly seq: number;
-  /** The actor that behaves differently. */
   readonly actor: string;
   /** The recorded behaviour; absent if the machines do nothing more in the recording. */
   readonly recorded?: TraceRecord;
@@ -33,9 +32,7 @@ export interface Difference {
 }
 
 export interface ReplayReport {
-  /** Records in the trace. */
   readonly records: number;
-  /** Records that were equal. */
   readonly compared: number;
   readonly difference?: Difference;
   /** Possible causes of a false difference. */
@@ -46,7 +43,8 @@ const shownBefore = 4;
 
 /**
  * @param machines the root machines, and replacements of machines with the same ID
- * @throws ChartpilotError TRACE_INVALID if the trace cannot be replayed, FLAG_INVALID if the machine of a root is missing
+ * @throws ChartpilotError TRACE_INVALID if the trace cannot be replayed, FLAG_INVALID if the machine of a root is
+ * missing
  */
 export function replay(
   header: TraceHeader,
@@ -58,7 +56,7 @@ export function replay(
   const report = new Replay(header, recording, byId).run();
   const { seq, recorded } = report.difference ?? {};
   if (seq === undefined || recorded !== undefined || !recording.mayBeCutOffAt(seq - 1)) return report;
-  // The record that shows that this one was sent while a machine was processing may have been cut off.
+  // The trace may end before the record that shows that this one was written while a machine was processing.
   recording.takeAsEarly(seq - 1);
   const other = new Replay(header, recording, byId).run();
   return other.difference === undefined ? other : report;
@@ -120,7 +118,6 @@ class Replay {
     };
   }
 
-  /** Called for each record of the replay. */
   #meet(raw: TraceRecord): void {
     const recorded = this.#recording.records[this.#at];
     if (recorded === undefined || this.#difference !== undefined) return;
@@ -128,7 +125,7 @@ class Replay {
       this.#goOn();
       return;
     }
-    // Redaction takes time and rarely affects the comparison, so it is done only after a difference.
+    // Redaction takes time and rarely affects the comparison, therefore it is done only after a difference.
     const replayed = this.#redact(raw);
     const field = differingField(recorded, replayed);
     if (field === undefined) {
@@ -141,7 +138,6 @@ class Replay {
     else this.#differ({ recorded, replayed: again, ...(recorded.kind === replayed.kind && { field }) });
   }
 
-  /** @returns the reason if the action was impossible */
   #give(at: number): string | undefined {
     this.#now = this.#recording.records[at]!.t;
     // The start may produce this record immediately.
@@ -173,7 +169,6 @@ class Replay {
     };
   }
 
-  /** Skips records that are excluded from the replay. */
   #skip(): void {
     while (this.#recording.isLeftOut(this.#at)) this.#at++;
   }
@@ -189,7 +184,6 @@ class Replay {
   }
 }
 
-/** The actor that caused a record. */
 function doerOf(record: TraceRecord): string {
   if (record.kind === 'event') return record.from;
   return record.kind === 'spawn' ? (record.parent ?? record.actor) : record.actor;

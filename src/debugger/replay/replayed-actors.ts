@@ -1,5 +1,5 @@
 /**
- * The actors of a replay: the real machines with a stand-in for every effect. They are driven only by the recorded input.
+ * The actors of a replay: the real machines, with a replacement for every effect. Only the recorded input drives them.
  */
 import {
   type AnyActorLogic,
@@ -18,15 +18,15 @@ import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 
 export interface ReplayedActorsOptions {
-  /** By ID: roots are created from these, and they replace the machine with the same ID wherever one is started. */
+  /** By ID: roots are created from these, and a started machine with the same ID is replaced. */
   readonly machines: ReadonlyMap<string, AnyStateMachine>;
   /** Names are paths, see `TraceHeader`. */
   readonly foreign: boolean;
   readonly recorder: Recorder;
   readonly now: () => number;
-  /** The recorded ID of an actor that was spawned without one: XState numbers these per process. */
+  /** The recorded ID of an actor that was spawned without one; XState numbers these per process. */
   readonly idOfUnnamed: () => string | undefined;
-  /** Called whenever something outside the machines may have acted while a machine was processing. */
+  /** Called whenever the environment may have acted while a machine was processing. */
   readonly onMoment: () => void;
   /** The recorded error of the action that the actor executes now; `undefined` if the action did not throw. */
   readonly failureOf: (actor: string) => Error | undefined;
@@ -35,7 +35,6 @@ export interface ReplayedActorsOptions {
 export class ReplayedActors {
   readonly #options: ReplayedActorsOptions;
   readonly #timers: RecordedTimers;
-  /** The latest actor for each name. */
   readonly #actors = new Map<string, AnyActorRef>();
   readonly #effects = new WeakSet<AnyActorRef>();
   readonly #started = new WeakSet<AnyActorRef>();
@@ -59,7 +58,7 @@ export class ReplayedActors {
     this.#reducer = replayedReducer(moments);
   }
 
-  /** The actor that has this name, or had it last. */
+  /** The current or last actor of this name. */
   find(name: string): AnyActorRef | undefined {
     return this.#actors.get(name);
   }
@@ -69,7 +68,6 @@ export class ReplayedActors {
     return this.#effects.has(actor);
   }
 
-  /** Whether an effect has begun. */
   hasStarted(effect: AnyActorRef): boolean {
     return this.#started.has(effect);
   }
@@ -123,7 +121,6 @@ export class ReplayedActors {
     relay(from === 'outside' ? undefined : (this.#actors.get(from) ?? this.#unseen(from)), to, event);
   }
 
-  /** Ends an effect with success or an error. */
   settle(effect: AnyActorRef, result: { value: unknown } | { error: unknown }): void {
     settle(effect, result as { value: unknown } | { error: Error });
   }
@@ -176,7 +173,6 @@ export class ReplayedActors {
   }
 }
 
-/** The properties of an XState actor during its creation. */
 type AdoptedActor = Omit<AnyActorRef, 'id'> & {
   id: string;
   logic: AnyActorLogic;

@@ -9,7 +9,7 @@ export interface EffectMoments {
 }
 
 /**
- * Logic that replaces an effect of any kind and does nothing by itself. The recording settles it with `settle` and sends
+ * Logic that replaces an effect of any kind and does nothing by itself. The replay completes it with `settle` and sends
  * its reports with `relay`.
  */
 export function replayedEffect({ started, reached }: EffectMoments): AnyActorLogic {

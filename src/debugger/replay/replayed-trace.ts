@@ -6,13 +6,12 @@ import { gapBetween } from '../trace/record-gaps.ts';
 
 const recordInFull = 'record with --traceLevel full';
 
-/** A trace to replay, with properties that depend on the whole trace. */
+/** A trace to replay, with properties that depend on the entire trace. */
 export class Recording {
   readonly records: readonly TraceRecord[];
   /** Notes for the user on the limits of this replay. */
   readonly notes: string[] = [];
   readonly #machines: ReadonlyMap<string, AnyStateMachine>;
-  /** For each record: whether it was written while a machine was processing. */
   readonly #early: Uint8Array;
   readonly #parents = new Map<string, string | undefined>();
   /** Actors that cannot be replayed because their input was not recorded. */
@@ -27,7 +26,6 @@ export class Recording {
     this.#leaveOut(header.omits ?? []);
   }
 
-  /** Whether a record is excluded from the replay. */
   isLeftOut(at: number): boolean {
     const record = this.records[at];
     if (record === undefined) return false;
@@ -41,18 +39,17 @@ export class Recording {
     return this.#early[at] === 1;
   }
 
-  /** Whether no record from there on is caused by one from there on: the rest may have been cut off. */
+  /** Whether no record from this index is caused by another such record: the trace may end too early. */
   mayBeCutOffAt(at: number): boolean {
     const { seq } = this.records[at]!;
     return this.records.slice(at).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
   }
 
-  /** Treats all records from there on as written while a machine was processing. */
+  /** Treats all records from this index as written while a machine was processing. */
   takeAsEarly(at: number): void {
     this.#early.fill(1, at);
   }
 
-  /** The machine of a root; `undefined` for an effect. */
   machineOf({ actor, machine: id }: TraceRecord & { kind: 'spawn' }): AnyStateMachine | undefined {
     if (id === undefined) return undefined;
     const machine = this.#machines.get(id);
@@ -68,14 +65,13 @@ export class Recording {
     return record?.kind === 'spawn' ? /(?:^|\/)(x:\d+)$/.exec(record.actor)?.[1] : undefined;
   }
 
-  /** The error that ends the actor of a machine in a record; `undefined` for other records. */
   failureAt(at: number, actor: string): Error | undefined {
     const record = this.records[at];
     if (record?.kind !== 'stop' || record.actor !== actor || record.status !== 'error') return undefined;
     return new Error(record.error);
   }
 
-  /** The root actor whose whole tree is stopped in the records from here on; `undefined` if there is no such root. */
+  /** The root actor whose entire tree is stopped in the records from this index, if any. */
   rootStoppedAt(at: number): string | undefined {
     const first = this.records[at];
     if (first?.kind !== 'stop') return undefined;
@@ -147,8 +143,8 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
 
 /**
  * Finds the records that were written while a machine was processing an event. All actions during the processing have
- * that event as their cause, so every record between the two was written during it. So was a record directly before such
- * a record: otherwise its receiver would have processed it first.
+ * that event as their cause, so every record between the event and its last effect was written during it. So was a
+ * record directly before such a record: otherwise its receiver would have processed it first.
  */
 function earlyOnes(records: readonly TraceRecord[]): Uint8Array {
   const early = new Uint8Array(records.length);
@@ -164,8 +160,8 @@ function earlyOnes(records: readonly TraceRecord[]): Uint8Array {
 }
 
 /**
- * By its structure: an action of a machine has a cause. The end of an effect has no cause either, and is recognized by
- * the following record.
+ * An action of a machine has a cause. The end of an effect has no cause either, and is recognized by the following
+ * record.
  */
 function isFromOutside(records: readonly TraceRecord[], at: number): boolean {
   const [record, next] = [records[at]!, records[at + 1]];

@@ -26,8 +26,8 @@ const chart: Statechart = {
 };
 const paths = (folded: ReturnType<typeof foldStatechart>): string[] => folded.chart.states.map(({ path }) => path);
 
-describe('a folded state', () => {
-  test('is one box that its arrows lead to', () => {
+describe('a brief chart with folded states', () => {
+  test('shows a folded state as one box, to which its arrows lead', () => {
     const folded = foldStatechart(chart, new Set([1]));
     expect(paths(folded)).toEqual(['', 'a', 'a.one', 'a.two', 'z']);
     expect(folded.leftOut).toEqual([0, 0, 0, 0, 11]);
@@ -37,7 +37,7 @@ describe('a folded state', () => {
     expect(folded.chart.transitions.slice(2).every(({ targets }) => targets.length === 0)).toBe(true);
   });
 
-  test('of a long row stands for the states far from the active one', () => {
+  test('replaces the states of a long row that are far from the active state by one box', () => {
     const folded = foldStatechart(chart, new Set([4]), 8);
     expect(paths(folded).filter((path) => /^z\.s/.test(path))).toHaveLength(7);
     expect(paths(folded)).toContain('z.s3');
@@ -46,7 +46,7 @@ describe('a folded state', () => {
   });
 });
 
-describe('the chosen brief chart', () => {
+describe('the brief chart for an active state', () => {
   const pictures: BriefChart[] = foldingsOf(chart).map((folding) => ({ ...folding, text: '' }));
   const shown = (leaf: number, byHand: number[] = []): [readonly number[], number | undefined] => {
     const { open, near } = briefFor(chart, pictures, [leaf], byHand)!;
@@ -77,7 +77,7 @@ describe('the brief chart has a font size of at least 9 px in a window of 1440 Ã
   const known = readKnownCharts();
   const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
 
-  test.each(machines.map((machine) => [machine.id, machine] as const))('%s, in each of its states', (_, machine) => {
+  test.each(machines.map((machine) => [machine.id, machine] as const))('for %s in each of its states', (_, machine) => {
     const pictures = known[chartKey(machine)]?.brief;
     expect(pictures, 'run npm run build').toBeDefined();
     const leaves = machine.states.flatMap(({ type }, number) =>

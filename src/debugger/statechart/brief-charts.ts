@@ -1,6 +1,6 @@
 /**
  * Brief charts of a machine that fit a window: names of states and arrows between them, with inactive states folded.
- * Labels of arrows are in their titles, and beside the chart.
+ * Labels of arrows are in their titles.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type Line, lineWidth, nameFont, stateName, textFont, words, wrap } from './chart-text.ts';
@@ -13,9 +13,9 @@ import { renderStatechart } from './svg.ts';
 export interface BriefChart {
   /** Numbers of the states whose children are shown, sorted; without the machine itself. */
   readonly open: readonly number[];
-  /** For a long row: the state in its centre. */
+  /** The state in the centre of a long row. */
   readonly near?: number;
-  /** SVG text without the style, which the whole chart contains. */
+  /** SVG text without the style, which the complete chart contains. */
   readonly text: string;
 }
 

@@ -1,4 +1,4 @@
-/** Chooses the brief chart of a machine that shows the active states of an actor. Runs in a browser. */
+/** Selects the brief chart of a machine that shows the active states of an actor. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from './brief-charts.ts';
 import { longRow, openFor, siblingsOf } from './fold-statechart.ts';

@@ -15,7 +15,6 @@ export interface Box extends Point {
 export interface ChartLayout {
   readonly width: number;
   readonly height: number;
-  /** By the numbers of the states. */
   readonly states: readonly StateBox[];
   readonly arrows: readonly Arrow[];
   readonly markers: readonly InitialMarker[];
@@ -25,12 +24,11 @@ export interface StateBox extends Box {
   readonly header: StateHeader;
 }
 
-/** From the border of one state to the border of another; vertical and horizontal lines. */
+/** From the border of one state to the border of another, in vertical and horizontal lines. */
 export interface Arrow {
   readonly source: number;
   readonly target: number;
   readonly points: readonly Point[];
-  /** The area of all its labels. */
   readonly room: Box;
   /** One for each transition with this arrow, from top to bottom. */
   readonly labels: readonly ArrowLabel[];
@@ -43,7 +41,6 @@ export interface ArrowLabel extends Box {
 
 /** The dot with an arrow to the initial state. */
 export interface InitialMarker extends Box {
-  /** Number of the parent of the initial state. */
   readonly parent: number;
   readonly points: readonly Point[];
 }

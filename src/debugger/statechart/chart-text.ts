@@ -2,7 +2,6 @@
 import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { type Font, textWidth } from './text-width.ts';
 
-/** The kind of a word, for its colour. */
 export type WordRole = 'name' | 'keyword' | 'event' | 'timer' | 'guard' | 'action';
 
 export interface Word {
@@ -15,7 +14,7 @@ export type Line = readonly Word[];
 export const nameFont: Font = { size: 13, bold: true };
 export const textFont: Font = { size: 12 };
 
-/** The displayed name of a state: the last part of its path; for the machine itself its ID. */
+/** The last part of the path; for the machine itself its ID. */
 export function stateName(chart: Statechart, state: StatechartState): string {
   if (state.parent === undefined) return chart.id;
   const { path } = chart.states[state.parent]!;
@@ -68,7 +67,7 @@ export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
 }
 
 /**
- * The whole transition in one line, for a title: with its description, and its position if other transitions are tried
+ * The entire transition in one line, for a title: with its description, and its position if other transitions are tried
  * first.
  */
 export function transitionTitle(chart: Statechart, number: number): string {

@@ -1,4 +1,3 @@
-/** The arrows of a chart, and the size of their labels. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { ArrowLabel, Box } from './chart-layout.ts';
 import { type Line, lineWidth, textFont, transitionWords, wrap } from './chart-text.ts';
@@ -18,10 +17,8 @@ export interface ConnectionLabel {
 
 const maxLabelWidth = 170;
 const labelMargin = 4;
-/** Visible gap between the labels of one arrow. */
 const labelGap = 3;
 
-/** The arrows of a chart, in the order of its transitions. */
 export function connectionsOf(chart: Statechart): Connection[] {
   const connections = new Map<string, Connection & { labels: ConnectionLabel[] }>();
   chart.transitions.forEach((transition, number) => {
@@ -58,7 +55,7 @@ export function labelBoxes({ labels }: Connection, room: Box): ArrowLabel[] {
   });
 }
 
-/** Whether the target precedes the source in the definition: charts lead down, and back up. */
+/** Whether the target precedes the source in the definition. Arrows lead down in the order of the definition. */
 export function leadsBack(chart: Statechart, { source, target }: Connection): boolean {
   // Nested states have no order.
   const isNested = ancestorsOf(chart, source).includes(target) || ancestorsOf(chart, target).includes(source);

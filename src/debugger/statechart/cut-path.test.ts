@@ -6,7 +6,7 @@ const down = [
   { x: 10, y: 100 },
 ];
 
-describe('a path', () => {
+describe('the path of an arrow', () => {
   test('is complete if it crosses no text', () => {
     const bent = [...down, { x: 50, y: 100 }];
     expect(cutPath(bent, [{ x: 20, y: 10, width: 10, height: 10 }])).toEqual([bent]);

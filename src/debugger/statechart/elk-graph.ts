@@ -1,4 +1,3 @@
-/** Converts a statechart to a graph for ELK, with options for readable charts. */
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type Connection, labelRoom, leadsBack } from './connections.ts';
@@ -13,10 +12,9 @@ export const markerId = (parent: number): string => `marker ${parent}`;
 export const arrowId = (connection: number): string => `arrow ${connection}`;
 export const markerArrowId = (parent: number): string => `marker arrow ${parent}`;
 
-/** The main direction of a chart. */
 export type Direction = 'DOWN' | 'RIGHT';
 
-/** Each level of the hierarchy is laid out with its own options, so they are set on every state with children. */
+/** ELK lays out each level of the hierarchy with its own options, so they are set on every state with children. */
 const levelOptions: LayoutOptions = {
   'elk.algorithm': 'layered',
   'elk.edgeRouting': 'ORTHOGONAL',
@@ -41,7 +39,9 @@ const rootOptions: LayoutOptions = {
   'elk.randomSeed': '1',
 };
 
-/** @param wider additional width of each state beyond that of its contents: ELK ignores the minimum width of a parent */
+/**
+ * @param wider additional width of each state beyond that of its contents: ELK ignores the minimum width of a parent
+ */
 export function elkGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
@@ -67,7 +67,6 @@ function stateNode(
 ): ElkNode {
   const { width, height } = headers[number]!;
   const { type, initial, parent } = chart.states[number]!;
-  // Regions are aligned at the top or at the left.
   const alignment = direction === 'DOWN' ? 'TOP' : 'LEFT';
   const ofRegion =
     parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': alignment } : {};
@@ -100,8 +99,8 @@ function markerEdges(chart: Statechart): ElkExtendedEdge[] {
 }
 
 /**
- * Arrows that lead back are reversed for ELK, so that there are no cycles for it to break at places of its choice. (Its
- * options that keep the order of the model fail on charts with arrows across levels.)
+ * Arrows that lead back are reversed for ELK, which would otherwise break cycles at arbitrary arrows. (Its options that
+ * keep the order of the model fail on charts with arrows across levels.)
  */
 function arrowEdge(chart: Statechart, connection: Connection, number: number): ElkExtendedEdge {
   const { source, target } = connection;

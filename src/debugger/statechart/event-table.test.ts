@@ -30,7 +30,7 @@ test('the event table has a row for each stable state and a column for each even
   expect(states.map(({ path }) => path)).toEqual(['open', 'shut.unlocked', 'shut.locked']);
 });
 
-test('a cell shows whether an event leads elsewhere, is acted on, is ignored on purpose, has a condition, or is unexpected', () => {
+test('a cell of the event table shows whether an event changes the state, runs an action, is ignored on purpose, has a condition, or is unexpected', () => {
   const [head, , ...rows] = formatEventTable(door).split('\n');
   expect(head).toBe('|  | `bell.rung` | `door.opened` | `door.shut` | `key.turned` |');
   expect(rows.slice(0, 3)).toEqual([
@@ -40,14 +40,14 @@ test('a cell shows whether an event leads elsewhere, is acted on, is ignored on 
   ]);
 });
 
-test('the event table lists the tried transitions below, the state’s own before those of its ancestors, up to one without a condition', () => {
+test('the event table lists the tried transitions below, first those of the state, then those of its ancestors, up to one without a condition', () => {
   const text = formatEventTable(door);
   expect(text).toContain('- **shut.unlocked**\n  - `bell.rung`: bark\n  - `door.opened`: → open\n');
   expect(text).toContain('  - `key.turned`: → shut.locked (from inside)\n');
   expect(text).toContain('- **shut.locked**\n  - `key.turned`: if isRight: → shut.unlocked; ignored\n');
 });
 
-test('a wildcard has its own last column and accepts events without another transition in its state', () => {
+test('the event table has a last column for a wildcard, which accepts events without another transition in its state', () => {
   const chart = statechartOf(
     createMachine({
       id: 'wild',
@@ -64,7 +64,7 @@ test('a wildcard has its own last column and accepts events without another tran
   expect(rows.slice(0, 3)).toEqual(['| `a` | → | → | → | • |', '| `b` | (→) | × | → | × |', '| `c` | × | × | × | × |']);
 });
 
-test('a chart that receives no events has no table', () => {
+test('the event table of a chart that receives no events is empty', () => {
   expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it events.\n');
 });
 

@@ -7,22 +7,22 @@ import type { Statechart, StatechartTransition } from '../../runtime/trace/state
 import { isIgnored } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
 
-/** The result of an event in a state. */
 export interface Cell {
   /**
-   * In the order in which they are tried: transitions of the state, then those of its ancestors. Empty for an unexpected
-   * event.
+   * In the order in which XState tries them: transitions of the state, then those of its ancestors. Empty for an
+   * unexpected event.
    */
   readonly tried: readonly StatechartTransition[];
 }
 
 export interface EventTable {
   readonly events: readonly string[];
-  /** The stable states, by path. */
   readonly states: readonly { readonly path: string; readonly cells: readonly Cell[] }[];
 }
 
-/** Excludes the events that XState sends about child actors, because an effect exists only in the states that need it. */
+/**
+ * Excludes the events that XState sends about child actors, because an effect exists only in the states that need it.
+ */
 const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
@@ -73,7 +73,7 @@ function triedIn(chart: Statechart, number: number, event: string): StatechartTr
 const unexpected = '×';
 
 /**
- * One section of Markdown with states as rows and events as columns, followed by the details of cells that a symbol
+ * A section of Markdown with states as rows and events as columns, followed by the details of cells that a symbol
  * cannot express.
  */
 export function formatEventTable(chart: Statechart): string {
@@ -93,7 +93,7 @@ export function formatEventTable(chart: Statechart): string {
   return `${[...lines, '', ...details].join('\n')}\n`;
 }
 
-/** `→` leads elsewhere, `•` is acted on, `–` is ignored on purpose; in parentheses if it has a condition. */
+/** `→` changes the state, `•` runs an action, `–` is ignored on purpose; in parentheses if it has a condition. */
 function signOf({ tried }: Cell): string {
   if (tried.length === 0) return unexpected;
   const sign = tried.some(({ targets }) => targets.length > 0) ? '→' : tried.every(isIgnored) ? '–' : '•';
@@ -107,7 +107,6 @@ function inWords(chart: Statechart, { targets, guard, actions = [], description 
   return `${guard === undefined ? '' : `if ${guard}: `}${deed}${why}`;
 }
 
-/** Escapes a name as code in a table cell. */
 function code(name: string): string {
   return `\`${oneLine(name).replaceAll('`', "'").replaceAll('|', '\\|')}\``;
 }

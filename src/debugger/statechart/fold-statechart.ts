@@ -1,14 +1,14 @@
 /**
- * A reduced statechart: closed states are one box without their children, and a long row of states is reduced to those
+ * A reduced statechart: a closed state is one box without its children, and a long row of states is reduced to those
  * near the active one.
  */
 import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { ancestorsOf } from './connections.ts';
 
 export interface FoldedStatechart {
-  /** Its transitions have the numbers of the whole chart. */
+  /** Its transitions have the numbers of the complete chart. */
   readonly chart: Statechart;
-  /** For each state its number in the whole chart; `undefined` for a placeholder of several states. */
+  /** For each state its number in the complete chart; `undefined` for a placeholder of several states. */
   readonly numbers: readonly (number | undefined)[];
   /** For each state the number of its omitted children. */
   readonly leftOut: readonly number[];
@@ -58,7 +58,7 @@ export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, nea
   };
 }
 
-/** The states of a long row that are near one of them, by the transitions between them; `undefined` for a short row. */
+/** The states of a long row that are connected with one of them by few transitions; `undefined` for a short row. */
 function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefined {
   const row = siblingsOf(chart, near);
   if (row.length <= longRow) return undefined;
@@ -69,7 +69,7 @@ function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefine
   );
   const found = new Set([near]);
   for (const from of found) {
-    // Targets first: they are more useful than sources.
+    // Targets first, because they are more useful than sources.
     const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
     const before = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
     for (const other of [...next, ...before]) if (found.size < keptOfRow) found.add(other);
@@ -89,7 +89,6 @@ export function openFor(chart: Statechart, leaves: readonly number[]): number[] 
   return [...new Set(leaves.flatMap((leaf) => ancestorsOf(chart, leaf)))].filter((number) => number !== 0);
 }
 
-/** The placeholder for the omitted states of a row. */
 function restOf(row: string, count: number): Pick<StatechartState, 'path' | 'type'> {
   const name = `… ${count} more`;
   return { path: row === '' ? name : `${row}.${name}`, type: 'atomic' };

@@ -12,14 +12,13 @@ import { type StateHeader, stateHeader } from './state-header.ts';
 /** One is enough for most charts, two for nearly all: contents of a widened state may need a new layout. */
 const maxPasses = 4;
 
-/** The visible size of a chart, in pixels. */
 const screen = { width: 1920, height: 1000 };
-/** A smaller scale is not readable: then the chart is laid out to the right if that is larger. */
+/** Below this scale a chart is not readable. It is then laid out to the right if that is larger. */
 const legibleScale = 0.5;
 
 let engine: Promise<ELK> | undefined;
 
-/** ELK is large, so it is loaded for the first layout. */
+/** ELK is large, therefore it is loaded for the first layout. */
 function loadEngine(): Promise<ELK> {
   engine ??= import('elkjs/lib/elk.bundled.js').then(({ default: elk }) => new elk.default());
   return engine;
@@ -80,7 +79,6 @@ async function layoutGraphOnScreen(
   return scaleOf(right, screen) > scaleOf(down, screen) ? right : down;
 }
 
-/** The scale at which a chart fits a screen. */
 function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {
   return Math.min(size.width / width!, size.height / height!);
 }

@@ -33,7 +33,7 @@ const machine = setup({
   },
 });
 
-describe('a statechart in mermaid', () => {
+describe('the mermaid diagram of a statechart', () => {
   test('has nested states, parallel regions, and each arrow in the state that contains both its ends', () => {
     expect(formatMermaid(statechartOf(machine))).toBe(`stateDiagram-v2
   [*] --> s1_at_the_pier

@@ -93,7 +93,10 @@ function homeOf(chart: Statechart, source: number, target: number): number {
   return [source, ...ancestorsOf(chart, source)].find((state) => around.includes(state)) ?? 0;
 }
 
-/** Mermaid draws no arrow from a state to a descendant: such arrows get a source of their own inside the state. */
+/**
+ * Mermaid draws no arrow from a state to a descendant, therefore such arrows get a source of their own inside the
+ * state.
+ */
 function leadsInside(chart: Statechart, number: number): boolean {
   return chart.transitions.some(
     ({ source, targets }) => source === number && targets.some((target) => homeOf(chart, source, target) === number),
@@ -126,7 +129,6 @@ const codes: Readonly<Record<string, string>> = {
   '%': '#37;',
 };
 
-/** Escapes characters with a meaning in mermaid. */
 function clean(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll(/[#;:"<>{}%]/g, (character) => codes[character]!);
 }

@@ -1,4 +1,3 @@
-/** The machines of both programs, by the names of their actors. */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { loadMachine, refuseExport } from '../generate/load-machine.ts';

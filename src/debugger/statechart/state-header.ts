@@ -17,7 +17,6 @@ import {
 } from './chart-text.ts';
 
 export interface HeaderRow {
-  /** Number of the transition, for the text of one without target. */
   readonly transition?: number;
   readonly lines: readonly Line[];
   /** Distance from the top of the box. */

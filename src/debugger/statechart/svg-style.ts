@@ -25,7 +25,7 @@ const dark: typeof light = {
   timer: '#e5b454',
 };
 
-// The page's colours have precedence in both modes, so they are fallbacks here.
+// The page's colours have precedence in both modes, therefore these are fallbacks.
 const colours = (fallbacks: typeof light): string =>
   Object.entries(fallbacks)
     .map(([name, colour]) => `--c-${name}:var(--chart-${name},${colour})`)

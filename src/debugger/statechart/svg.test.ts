@@ -40,7 +40,7 @@ function group(attribute: string): string {
 }
 
 describe('the SVG of a statechart', () => {
-  test('names its machine, visibly and for screen readers', () => {
+  test('contains the name of the machine, visibly and for screen readers', () => {
     expect(picture).toMatch(
       /^<svg [^>]*class="statechart" data-machine="ferry" [^>]*role="img" aria-label="Statechart of ferry">/,
     );

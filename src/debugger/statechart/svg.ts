@@ -10,11 +10,9 @@ import { svgStyle } from './svg-style.ts';
 const cornerRadius = 6;
 const headLength = 8;
 
-/** A chart of a part of a statechart. */
 export interface PartOf {
-  /** For each state its number in the whole; `undefined` for a placeholder of several states. */
+  /** For each state its number in the complete chart; `undefined` for a placeholder of several states. */
   readonly numbers: readonly (number | undefined)[];
-  /** Whether children of a state are omitted. */
   isFolded(state: number): boolean;
   readonly whole: Statechart;
 }
@@ -29,7 +27,7 @@ export function renderStatechart(chart: Statechart, layout: ChartLayout, part?: 
   const label = `Statechart of ${chart.id}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${markupText(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${markupText(label)}">`,
-    // A part is shown in the same page as the whole, which has the style.
+    // A partial chart is shown in the same page as the complete chart, which contains the style.
     ...(part === undefined ? [`<style>${svgStyle}</style>`] : []),
     `<rect class="paper" width="${width}" height="${height}"/>`,
     ...states.map((box, number) => renderState(chart, box, number, part)),
@@ -80,7 +78,7 @@ function renderMarker(marker: InitialMarker): string {
   return `<g class="initial">${dot}${arrowPaths(marker.points)}</g>`;
 }
 
-/** Draws the path once per transition, so that each can be highlighted; of the others only one is visible. */
+/** Draws the path once per transition, so that each can be highlighted; only one of them is visible. */
 function renderArrow(chart: Statechart, arrow: Arrow, headers: readonly Box[]): string {
   const transitions = arrow.labels.map((label) => renderTransition(chart, arrow, label, headers));
   return ['<g class="way">', ...transitions, '</g>'].join('\n');
@@ -125,7 +123,6 @@ function text(line: Line, x: number, y: number, kind?: 'name' | 'label'): string
   return `<text ${attributes}>${kind === 'name' ? markupText(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
 }
 
-/** The area of the texts at the top of a state. */
 function headerText({ x, y, header }: StateBox): Box {
   const side = margin - 3;
   return { x: x + side, y: y + side, width: header.width - 2 * side, height: header.height - 2 * side };

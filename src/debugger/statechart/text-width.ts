@@ -22,7 +22,6 @@ export interface Font {
   readonly bold?: boolean;
 }
 
-/** The maximum width in pixels. */
 export function textWidth(text: string, font: Font): number {
   const table = font.bold === true ? bold : plain;
   let hundredths = 0;

@@ -33,13 +33,13 @@ const run = listOf([
   /* 16 */ { kind: 'stop', actor: 'epoch-0/process', status: 'stopped' },
 ]);
 
-describe('the causes of a record', () => {
-  test('are the events that its chart reacted to, back to the world outside', () => {
+describe('the cause chain of a record', () => {
+  test('consists of the events that its chart reacted to, back to an event from outside', () => {
     expect(why(run, 4)).toEqual(['cause 3', 'outside']);
     expect(why(run, 2)).toEqual(['cause 1', 'start']);
   });
 
-  test('lead from a timer to the record that started it, not to another timer of the same name', () => {
+  test('leads from a timer to the record that started it, not to another timer of the same name', () => {
     expect(why(run, 11)).toEqual([
       'cause 9',
       'timer-started 7',
@@ -51,13 +51,13 @@ describe('the causes of a record', () => {
     ]);
   });
 
-  test('lead through an effect to its last received event, or to its spawn without one', () => {
+  test('leads from an action of an effect to the last event that the effect received, or to its spawn', () => {
     expect(why(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
     expect(why(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
     expect(why(run, 13)[0]).toBe('told 10');
   });
 
-  test('lead through an effect to the last transition of its owner, if that is later than its last received event', () => {
+  test('leads from an action of an effect to the last transition of its owner, if that is later than the last event received', () => {
     const superseded = listOf([
       /* 1 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch' },
       /* 2 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 1 },
@@ -71,7 +71,7 @@ describe('the causes of a record', () => {
     expect(why(superseded, 8)).toEqual(['owner-state 6', 'cause 5', 'cause 4', 'outside']);
   });
 
-  test('lead through an effect to a later event that its owner received from another actor, not from the effect', () => {
+  test('leads from an action of an effect to a later event that its owner received from another actor', () => {
     const pushed = listOf([
       /* 1 */ { kind: 'spawn', actor: 'connection', machine: 'connection' },
       /* 2 */ { kind: 'spawn', actor: 'connection/stream', parent: 'connection', cause: 1 },
@@ -91,12 +91,12 @@ describe('the causes of a record', () => {
     expect(why(pushed, 11).slice(0, 2)).toEqual(['owner-state 10', 'cause 9']);
   });
 
-  test('of an end are the transition of the actor, or that of the parent that stopped it', () => {
+  test('leads from the end of an actor to its last transition, or to that of the parent that stopped it', () => {
     expect(why(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
     expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
   });
 
-  test('of the end of an effect that ended by itself are its last received event, or its spawn', () => {
+  test('leads from the end of an effect that ended by itself to the last event that it received, or to its spawn', () => {
     const list = listOf([
       { kind: 'spawn', actor: 'a', machine: 'a' },
       { kind: 'spawn', actor: 'a/claim', parent: 'a', cause: 1 },
@@ -105,7 +105,7 @@ describe('the causes of a record', () => {
     expect(why(list, 3)).toEqual(['spawned 2', 'cause 1', 'start']);
   });
 
-  test('end as lost if the next cause is not in the trace', () => {
+  test('ends as lost if the next cause is not in the trace', () => {
     const rotated = listOf([eventBody('a', 'b', 'b.greet', 99), eventBody('b/effect', 'b', 'b.heard')], 100);
     expect(why(rotated, 100)).toEqual(['lost']);
     expect(why(rotated, 101)).toEqual(['owner-told 100', 'lost']);
@@ -114,7 +114,7 @@ describe('the causes of a record', () => {
     expect(causeChain(rotated, 7)).toEqual({ links: [], origin: 'lost' });
   });
 
-  test('end also if a record names itself or a later record as its cause', () => {
+  test('ends at a record that names itself or a later record as its cause', () => {
     const mad = listOf([
       eventBody('a', 'b', 'b.one', 2),
       eventBody('b', 'a', 'a.two', 1),
@@ -125,7 +125,7 @@ describe('the causes of a record', () => {
     expect(why(mad, 3)).toEqual(['lost']);
   });
 
-  test('are limited in number', () => {
+  test('has a limited length', () => {
     const pingPong = listOf(
       Array.from({ length: 6_000 }, (_, i) => eventBody('a', 'b', 'b.ping', i === 0 ? undefined : i)),
     );

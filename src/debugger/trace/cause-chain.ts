@@ -1,13 +1,9 @@
-/**
- * Finds the causes of a record in a trace: `docs/trace-format.md` specifies which records have a cause. Runs in a
- * browser.
- */
+/** Finds the causes of a record in a trace; `docs/trace-format.md` specifies which records have a cause. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from './record-list.ts';
 
 /** One step back. `how` is the relation to the previous link, or for the first link to the requested record. */
 export interface CauseLink {
-  /** Its index in the list. */
   readonly index: number;
   readonly record: TraceRecord;
   readonly how: CauseKind;
@@ -16,7 +12,6 @@ export interface CauseLink {
 export type CauseKind =
   /** A chart reacted to this event, timer or spawn. */
   | 'cause'
-  /** This record started the timer. */
   | 'timer-started'
   /** An effect acted asynchronously; this is the last event that it had received. */
   | 'told'
@@ -30,18 +25,18 @@ export type CauseKind =
   | 'ended-by';
 
 /**
- * Where a chain ends. `outside`: at an event from outside the actor system. `start`: at a root actor. `lost`: the next
- * record is not in the trace. `long`: the limit of links was reached.
+ * The end of a chain. `outside`: an event from outside the actor system. `start`: a root actor. `lost`: the next record
+ * is not in the trace. `long`: the limit of links was reached.
  */
 export type CauseOrigin = 'outside' | 'start' | 'lost' | 'long';
 
 export interface CauseChain {
-  /** Nearest first: each is earlier than the one before it. */
+  /** Nearest first. */
   readonly links: readonly CauseLink[];
   readonly origin: CauseOrigin;
 }
 
-/** The links of an agent that retried for a day, with 20 links per attempt. */
+/** An agent that retried for a day has as many links, with 20 links per attempt. */
 const maxLinks = 5_000;
 
 /**
@@ -68,12 +63,11 @@ export function spawnOf(list: RecordList, actor: string, index: number): CauseLi
   return found === undefined ? undefined : { index: found, record: list.recordAt(found)!, how: 'spawned' };
 }
 
-/** One step back. */
 function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
   const record = list.recordAt(index);
   if (record === undefined) return 'lost';
   if ('cause' in record && record.cause !== undefined) {
-    // In a trace of a broken program a cause may be later; the chain must end anyway.
+    // In a trace of a faulty program a cause may be later than its record, and the chain must still end.
     return at(list, record.cause < record.seq ? list.indexOf(record.cause) : undefined, 'cause');
   }
   switch (record.kind) {
@@ -101,10 +95,10 @@ function startOfTimer(
 }
 
 /**
- * Finds the most likely cause of an action of an effect, which has none in the trace: the latest of its last received
- * event, its spawn, the transition in which its owner entered the current state, and events that its owner received from
- * other actors. For example, a process that exits while its epoch drains exits because of the cause of the draining, not
- * of its start; a response is sent because of the push, not because of the acknowledgement before it.
+ * Finds the most likely cause of an action of an effect, which the trace does not contain: the latest of the last event
+ * that the effect received, its spawn, the transition in which its owner entered the current state, and events that its
+ * owner received from other actors. For example, a process that exits while its epoch drains exits because of the
+ * drain, not of its start; a response is sent because of the push, not because of the previous acknowledgement.
  */
 function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
@@ -116,7 +110,7 @@ function ownDoing(list: RecordList, effect: string, index: number): CauseLink | 
   const entered = owner === undefined ? undefined : lastSuch(list, owner, 'transition', index, isEntered, since);
   if (ordered !== undefined && ordered > (entered ?? -1)) return at(list, ordered, 'owner-told');
   if (entered === undefined) return at(list, reached, 'told');
-  // An event that the owner sent to it during that transition is more specific than the state.
+  // An event that the owner sent to the effect during that transition is more specific than the state.
   if (reached !== undefined && causeIn(list.recordAt(reached)!) === causeIn(list.recordAt(entered)!)) {
     return at(list, reached, 'told');
   }
@@ -130,7 +124,7 @@ function causeIn(record: TraceRecord): number | undefined {
   return 'cause' in record ? record.cause : undefined;
 }
 
-/** The name of an effect is the name of its owner and its own, separated by a slash; `undefined` for other actors. */
+/** The name of an effect is `OWNER/NAME`; `undefined` for other actors. */
 function ownerOf(effect: string): string | undefined {
   const end = effect.lastIndexOf('/');
   return end < 0 ? undefined : effect.slice(0, end);

@@ -5,7 +5,7 @@ import type { TraceBody } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import { foldChain } from './fold-chain.ts';
 
-/** One attempt: the process of an epoch is killed, and the next one starts after a pause. */
+/** One attempt: the process of an epoch is killed, and the next process starts after a pause. */
 const steps = ['process.exited', 'process.spawned', 'start.granted', 'start.request'];
 
 test('foldChain merges attempts that differ only in their numbers', () => {
@@ -32,12 +32,12 @@ test('foldChain does not merge different states, events and actors', () => {
   expect(parts.map(({ times }) => times)).toEqual([1]);
 });
 
-test('foldChain does not merge two equal lines, because the result is not shorter', () => {
+test('foldChain does not merge two equal lines, because the result would not be shorter', () => {
   const twice = [link(eventBody('a', 'b', 'x.y'), 2), link(eventBody('a', 'b', 'x.y'), 1)];
   expect(foldChain(twice)).toEqual([{ times: 1, links: twice, others: [] }]);
 });
 
-test('foldChain folds a long chain of attempts quickly', () => {
+test('foldChain folds a long chain of attempts within its time limit', () => {
   const chain = chainOf(1_250);
   expect(cpuMs(() => expect(foldChain(chain)[0]!.times).toBe(1_250))).toBeLessThan(2_000);
 });

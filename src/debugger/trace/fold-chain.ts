@@ -1,21 +1,16 @@
-/**
- * Folds retries in a chain of causes, so that the steps of eleven attempts are shown once. Groups are computed on reading
- * and never stored. Runs in a browser.
- */
+/** Folds retries in a chain of causes, so that the steps of eleven attempts are shown once. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 
-/** Links in their order: `times` is 1 for links that are not repeated. */
 export interface ChainPart {
-  /** How often its steps are repeated consecutively. */
+  /** How often the links are repeated consecutively; 1 if they are not repeated. */
   readonly times: number;
   /** The links of the first repetition, which is the latest in the trace. */
   readonly links: readonly CauseLink[];
-  /** The links of the other repetitions, in their order. */
   readonly others: readonly CauseLink[];
 }
 
-/** Maximum number of steps of a repetition: a retry has about 20. */
+/** Maximum number of steps of a repetition; a retry has about 20. */
 const maxPeriod = 60;
 /** Folding must save more lines than its description takes. */
 const fewestSaved = 3;
@@ -44,7 +39,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   return parts;
 }
 
-/** The repetition that saves the most links; of two equal ones the one with the shorter steps. */
+/** The repetition that saves the most links; of two equal ones the one with fewer steps. */
 function repeatedFrom(signs: readonly string[], at: number): { period: number; times: number } {
   let best = { period: 1, times: 1 };
   let saved = fewestSaved - 1;
@@ -82,7 +77,7 @@ function partsOf(record: TraceRecord): string[] {
   }
 }
 
-/** `epoch-3/process` and `epoch-0b/process` are in one series; so are the events that contain these names. */
+/** `epoch-3/process` and `epoch-0b/process` are in one series, and so are the events that contain these names. */
 function seriesOf(name: string): string {
   return name.replaceAll(/-\d+[a-z]?(?![\w-])/g, '-N');
 }

@@ -28,7 +28,7 @@ function linesIn(pieces: readonly string[]): string[] {
   return [...lines, splitter.rest()];
 }
 
-test('the splitter returns the same lines for any division into pieces', () => {
+test('LineSplitter returns the same lines for any division of the text into pieces', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'ä', '\r', '\n') });
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -37,7 +37,7 @@ test('the splitter returns the same lines for any division into pieces', () => {
   );
 });
 
-test('the splitter throws for a line that never ends', () => {
+test('LineSplitter throws an error for a line without an end', () => {
   const splitter = new LineSplitter();
   const piece = 'x'.repeat(1024 * 1024);
   for (let length = 0; length < longestLine; length += piece.length) {
@@ -60,7 +60,7 @@ async function fileWith(megabytes: number): Promise<string> {
   return path;
 }
 
-/** Number of characters and bytes that were searched or copied in whole strings and buffers. */
+/** Number of characters and bytes of strings and buffers that were searched or copied. */
 async function workOf(reading: () => Promise<unknown>): Promise<number> {
   let work = 0;
   const { indexOf, split } = String.prototype;
@@ -83,7 +83,7 @@ async function workOf(reading: () => Promise<unknown>): Promise<number> {
   return work;
 }
 
-describe('the cost of a long line equals that of many lines of the same total size', () => {
+describe('the cost of reading a long line equals that of many lines of the same total size', () => {
   const mebibyte = 1024 * 1024;
   const readers: [string, (path: string) => Promise<unknown>][] = [
     [
@@ -106,7 +106,7 @@ describe('the cost of a long line equals that of many lines of the same total si
   });
 });
 
-test('a command rejects a line of 100 MB, and the server of the page passes it on', async () => {
+test('a command rejects a line of 100 MB, and the page server sends it unchanged', async () => {
   const path = await fileWith(100);
   const reading = await openTrace(path);
   await expect(reading.records[Symbol.asyncIterator]().next()).rejects.toMatchObject({

@@ -1,10 +1,9 @@
 /**
- * Far more than a program writes (runtime/trace/redact.ts); a longer line would exhaust the memory before it can be
- * validated.
+ * Far more than a program writes (runtime/trace/redact.ts). A longer line would exhaust the memory before its
+ * validation.
  */
 export const longestLine = 64 * 1024 * 1024;
 
-/** Thrown by {@link LineSplitter} for a line above the limit. */
 export class LineTooLong extends Error {
   override name = 'LineTooLong';
 
@@ -14,15 +13,14 @@ export class LineTooLong extends Error {
 }
 
 /**
- * Splits text in pieces of any length into lines. Each piece is searched once, however many of them a line spans: a line
- * of 100 MB would otherwise be searched again for each piece.
+ * Splits text in pieces of any length into lines. Searches each piece once, because a line of 100 MB would otherwise be
+ * searched again for each of its pieces.
  */
 export class LineSplitter {
   readonly #pieces: string[] = [];
-  /** The current piece, and the position in it. */
   #piece = '';
   #from = 0;
-  /** Pieces of an incomplete line: joined once, at its end. */
+  /** Pieces of an incomplete line, which are joined once. */
   #begun: string[] = [];
   #begunLength = 0;
 

@@ -10,7 +10,7 @@ test.each([
   ['{list:object} and {none:object}', '1 object and 0 objects'],
   ['{nothing} {none} {constructor} {how.length}', 'unknown unknown unknown unknown'],
   ['{} {', '{} {'],
-])('%j becomes %j', (template, text) => {
+])('filled replaces placeholders: %j becomes %j', (template, text) => {
   expect(filled(template, fields)).toBe(text);
 });
 
@@ -25,6 +25,6 @@ test.each([
   [{ above: { attempt: 1 } }, true],
   [{ above: { attempt: 2 } }, false],
   [{ above: { how: 0 } }, false],
-])('a rule with %j matches: %j', (conditions, meant) => {
+])('isMeant evaluates the conditions %j as %j', (conditions, meant) => {
   expect(isMeant({ kind: 'change', text: '', ...conditions }, fields)).toBe(meant);
 });

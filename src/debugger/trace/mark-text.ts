@@ -1,11 +1,10 @@
-/** The texts of marks, and the conditions of their rules (`machines/timeline.ts`). Runs in a browser. */
+/** The texts of marks, and the conditions of their rules (`machines/timeline.ts`). */
 import type { MarkRule, StepRule } from '../../../machines/timeline.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const longestText = 300;
 
-/** Whether the conditions of a rule hold. */
 export function isMeant({ when = {}, above = {} }: Partial<MarkRule>, fields: Fields): boolean {
   return (
     Object.entries(when).every(([path, value]) => fieldAt(fields, path) === value) &&
@@ -13,7 +12,7 @@ export function isMeant({ when = {}, above = {} }: Partial<MarkRule>, fields: Fi
   );
 }
 
-/** The rule that an event begins or ends a step by, if any. @param current the current step */
+/** The rule by which an event begins or ends a step, if any. @param current the current step */
 export function stepOf(steps: readonly StepRule[], fields: Fields, current: string | undefined): StepRule | undefined {
   return steps.find(
     (rule) =>
@@ -23,7 +22,6 @@ export function stepOf(steps: readonly StepRule[], fields: Fields, current: stri
   );
 }
 
-/** A text with placeholders replaced by the values of fields. */
 export function filled(template: string, fields: Fields): string {
   const text = template.replaceAll(/\{([^{}:]+)(?::([^{}]+))?\}/g, (_, paths: string, counted?: string) => {
     const value = paths

@@ -6,7 +6,7 @@ const record = (body: TraceBody): TraceRecord => ({ seq: 7, t: 1234.5, ...body }
 /** The line of a record without number and time. */
 const words = (body: TraceBody): string => formatRecord(record(body)).slice(23);
 
-describe('a record in one line', () => {
+describe('the line of a record', () => {
   test.each<[string, TraceBody]>([
     [
       'outside → a: spawn (machine greeter) {"port":1}',
@@ -47,7 +47,7 @@ describe('a record in one line', () => {
     ['a: done {"exitCode":0}', { kind: 'stop', actor: 'a', status: 'done', output: { exitCode: 0 } }],
     ['a/process log │ hello', { kind: 'log', actor: 'a/process', level: 'info', text: 'hello' }],
     ['a/process log (error) │ ouch', { kind: 'log', actor: 'a/process', level: 'error', text: 'ouch' }],
-  ])('%s', (line, body) => {
+  ])('is %s', (line, body) => {
     expect(words(body)).toBe(line);
   });
 
@@ -60,14 +60,14 @@ describe('a record in one line', () => {
     expect(formatRecord(timer, { startedAt: 'at noon' })).toContain('7 1234.500 ms  a: timer');
   });
 
-  test('is short for any payload and change', () => {
+  test('has a limited length for any payload and change', () => {
     const long = 'x'.repeat(10_000);
     const change = Array.from({ length: 50 }, (_, i) => ({ path: `/field${i}`, value: long }));
     expect(words({ kind: 'step', actor: 'a', on: 'a.b', change }).length).toBeLessThan(220);
     expect(words({ kind: 'event', from: 'a', to: 'b', event: { type: 'a.b', long } }).length).toBeLessThan(220);
   });
 
-  test('has control characters escaped', () => {
+  test('contains no control characters', () => {
     const text = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\nnext\u009b2J';
     expect(words({ kind: 'log', actor: 'a', level: 'info', text })).toBe(
       'a log │ \\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\r\\nnext\\u009b2J',

@@ -1,12 +1,10 @@
-/** Formats records for a terminal. */
-
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chain.ts';
 import { foldChain } from './fold-chain.ts';
 
 export interface PrintOptions {
-  /** The trace's `startedAt`: times are then wall-clock times (UTC), not milliseconds since the start. */
+  /** The trace's `startedAt`, to print wall-clock times (UTC) instead of milliseconds since the start. */
   readonly startedAt?: string;
 }
 
@@ -66,7 +64,6 @@ function stepBack({ how }: CauseLink, of: TraceRecord): string {
   return `output of effect ${effect}, ${ownWays[how]}: `;
 }
 
-/** Its number and its time. */
 export function placeOf({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
   const time = startedAt === undefined ? t.toFixed(3).padStart(13) : clock(startedAt, t);
   return `${String(seq).padStart(7)} ${time}`;
@@ -112,7 +109,6 @@ function trigger(on: string): string {
   return on.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
 }
 
-/** The changes of a context: `tokens = 9, limit removed`. */
 function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
   const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {

@@ -1,4 +1,3 @@
-/** Separates the programs in a merged trace. Runs in a browser. */
 import type { MergedProgram, TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordedRun } from './record-list.ts';
 
@@ -6,7 +5,6 @@ import { RecordedRun } from './record-list.ts';
 export interface ProgramRun {
   readonly label: string;
   readonly run: RecordedRun;
-  /** Indexes of its records in the merged trace. */
   readonly places: readonly number[];
 }
 
@@ -34,10 +32,8 @@ export class ProgramRuns {
   }
 
   /**
-   * Adds the record at an index of the merged trace.
-   *
-   * @returns the label of its program, and the record with the names of that program; `undefined` for a message between
-   * programs
+   * @returns the label of the program of a record, and the record with the names of that program; `undefined` for a
+   * message between programs
    */
   add(record: TraceRecord, place: number): { readonly label: string; readonly record: TraceRecord } | undefined {
     const label = programOf(record);
@@ -56,7 +52,7 @@ function programOf(record: TraceRecord): string | undefined {
   return record.from === 'outside' || from === to ? to : undefined;
 }
 
-/** Labels contain no colon, and neither do names of actors in a trace of one program. */
+/** Labels contain no colon, and neither do actor names in a trace of one program. */
 function labelOf(actor: string): string | undefined {
   const end = actor.indexOf(':');
   return end < 0 ? undefined : actor.slice(0, end);

@@ -45,8 +45,8 @@ async function refusal(path: string): Promise<ChartpilotError> {
   return error as ChartpilotError;
 }
 
-describe('a trace file', () => {
-  test('is read as it was written, rotated part first', async () => {
+describe('the reader of trace files', () => {
+  test('returns the records as written, rotated part first', async () => {
     const path = join(folder, 'agent.trace');
     const sink = traceFile(path, { maxBytes: 2_000 });
     sink.write(header);
@@ -62,22 +62,22 @@ describe('a trace file', () => {
     expect(seqs.length).toBeGreaterThan(20);
   });
 
-  test('is read without the rotated part of another run', async () => {
+  test('ignores the rotated part of another run', async () => {
     file('t.1', formatTraceLine({ ...header, pid: 8 }) + eventLine);
     expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
   });
 
-  test('may end with an incomplete line, which is reported', async () => {
+  test('accepts an incomplete last line and reports it', async () => {
     const path = file('t', headerLine + eventLine + formatTraceLine(event(2)).slice(0, 30));
     expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: [`${path}:3`] });
   });
 
-  test('may lack the newline of its last line', async () => {
+  test('accepts a last line without a newline', async () => {
     const path = file('t', headerLine + eventLine.trimEnd());
     expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: [] });
   });
 
-  test('may contain two concatenated rotated parts', async () => {
+  test('accepts two concatenated rotated parts', async () => {
     expect((await read(file('t', headerLine + eventLine + headerLine + formatTraceLine(event(2))))).seqs).toEqual([
       1, 2,
     ]);
@@ -118,7 +118,7 @@ describe('a trace file', () => {
     ],
     [`${headerLine}${eventLine}${eventLine}`, ':3: records out of order: record 1 follows record 1'],
     [`${headerLine}${formatTraceLine({ ...header, pid: 9 })}`, ':2: second header: another run starts here'],
-  ])('is rejected with the line of the error: %j', async (text, message) => {
+  ])('rejects an invalid trace with the line of the error: %j', async (text, message) => {
     const path = file('bad', text);
     const error = await refusal(path);
     expect(error.code).toBe('TRACE_INVALID');
@@ -142,7 +142,7 @@ describe('a trace file', () => {
     expect(error.message).toContain("invalid field 'machines' of the header record");
   }
 
-  test('has only kinds of states and transitions that the format defines', async () => {
+  test('accepts only kinds of states and transitions that the format defines', async () => {
     expect((await read(withMachine(whole))).seqs).toEqual([]);
     const hostile = [
       { ...whole, states: [root, { ...leaf, type: 'atomic"><script>alert(2)</script>' }, other] },
@@ -151,7 +151,7 @@ describe('a trace file', () => {
     for (const machine of hostile) await isRefused(machine);
   });
 
-  test('has machines with parents before children, and with existing targets of transitions', async () => {
+  test('accepts only machines with parents before children and with existing targets of transitions', async () => {
     const broken = [
       { ...whole, states: [root, { ...leaf, parent: 2 }, { ...other, parent: 1 }] },
       { ...whole, states: [root, { ...leaf, parent: 1 }, other] },
@@ -164,14 +164,14 @@ describe('a trace file', () => {
     for (const machine of broken) await isRefused(machine);
   });
 
-  test('may have an incomplete line in the middle after a full disk, which is reported', async () => {
+  test('accepts an incomplete line in the middle, which a full disk leaves, and reports it', async () => {
     const half = formatTraceLine(event(2)).slice(0, 30);
     const later = formatTraceLine(event(7));
     const path = file('t', `${headerLine}${eventLine}${half}\n\n${later}${half}\n`);
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`, `${path}:6`] });
   });
 
-  test('is rejected for a line that is not the beginning of a record, also where records are missing', async () => {
+  test('rejects a line that is not the beginning of a record, even before missing records', async () => {
     for (const line of ['garbage', '  {', '<html>']) {
       const path = file('t', `${headerLine}${eventLine}${line}\n${formatTraceLine(event(7))}`);
       expect((await refusal(path)).message, line).toContain(`${path}:3: the line is not valid JSON`);
@@ -181,7 +181,7 @@ describe('a trace file', () => {
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`] });
   });
 
-  test('is rejected for two consecutive incomplete lines', async () => {
+  test('rejects two consecutive incomplete lines', async () => {
     const path = file('t', `${headerLine}{"seq"\n{"seq"\n${formatTraceLine(event(7))}`);
     expect((await refusal(path)).message).toContain(`${path}:2: the line is not valid JSON`);
   });
@@ -192,12 +192,12 @@ describe('a trace file', () => {
       '{"kind":"header","version":99,"program":"pilot-agent","pid":7,"startedAt":"2026"}\n',
     ],
     ['that is empty', ''],
-  ])('is read without a rotated part %s', async (_, text) => {
+  ])('ignores a rotated part %s', async (_, text) => {
     file('t.1', text);
     expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
   });
 
-  test('has the actors of the header of its oldest part', async () => {
+  test('returns the actors of the header of the oldest part', async () => {
     const living = { actor: 'a', state: '', spawned: 1, spawnedAt: 0 };
     file('t.1', formatTraceLine({ ...header, actors: [living] }) + formatTraceLine(event(3)));
     const path = file('t', headerLine + formatTraceLine(event(4)));
@@ -206,10 +206,10 @@ describe('a trace file', () => {
     for await (const _ of reading.records);
   });
 
-  test('is not read twice if it is rotated while it is opened', async () => {
+  test('does not read records twice if the file is rotated while it is opened', async () => {
     const path = file('t', headerLine + eventLine);
     linkSync(path, `${path}.1`);
-    // The same file under both names: as if each read happened in the middle of a rotation.
+    // The same file has both names, as in the middle of a rotation.
     expect((await refusal(path)).message).toContain('record 1 follows record 1');
     setTimeout(() => {
       rmSync(path);
@@ -218,18 +218,18 @@ describe('a trace file', () => {
     expect((await read(path)).seqs.at(-1)).toBe(2);
   });
 
-  test('is named in the error if it does not exist', async () => {
+  test('reports a missing file with its name', async () => {
     const error = await refusal(join(folder, 'nowhere'));
     expect(error.code).toBe('FILE_UNREADABLE');
     expect(error.fields).toEqual({ path: join(folder, 'nowhere') });
   });
 
-  test('is named in the error if it is a folder', async () => {
+  test('reports a folder with its name', async () => {
     expect((await refusal(folder)).code).toBe('FILE_UNREADABLE');
   });
 });
 
-test('the reader rejects a change with a path that is too deep for recursion', async () => {
+test('the reader of trace files rejects a change with a path that is too deep for recursion', async () => {
   const record = (levels: number): string =>
     JSON.stringify({
       seq: 1,
@@ -251,7 +251,7 @@ test('the reader rejects a change with a path that is too deep for recursion', a
 test.each([
   ['lists', (depth: number) => '['.repeat(depth) + ']'.repeat(depth)],
   ['objects', (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`],
-])('the reader rejects a record of deeply nested %s before it processes it', async (_, nested) => {
+])('the reader of trace files rejects a record of deeply nested %s before it processes it', async (_, nested) => {
   const record = (depth: number): string =>
     `{"seq":1,"t":1,"kind":"event","from":"a","to":"b","event":{"type":"a.b","x":${nested(depth)}}}`;
   const path = file('deep.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));

@@ -10,17 +10,16 @@ import { TracePart } from './trace-part.ts';
 export interface TraceReading {
   /** The header of the oldest part: `actors` are those that lived before the first record. */
   header: TraceHeader;
-  /** The files of the trace, starting with the rotated part, if there is one of the same run. */
+  /** The files of the trace, starting with the rotated part of the same run, if any. */
   files: string[];
   /** Throws TRACE_INVALID at an invalid line. Can be read once. */
   records: AsyncIterable<TraceRecord>;
   /** `file:line` of incomplete lines, caused by a crash or a full disk; complete when all records are read. */
   cutOff: () => readonly string[];
-  /** Must be called if the records are not read to their end. */
+  /** Must be called if the records are not read completely. */
   close: () => Promise<void>;
 }
 
-/** The possible files of a trace. */
 export function partsOf(path: string): string[] {
   return [path, `${path}.1`];
 }
@@ -49,15 +48,14 @@ export async function requireOneProgram(path: string, { header: { programs }, cl
   );
 }
 
-/** The name of standard input as a trace file. */
 export const standardInput = '-';
 
 /**
- * Opens a trace file, and its rotated part (`<path>.1`) if that belongs to the same run. Reads on demand, because a trace
- * may be larger than the memory. If it is still being written, it ends at its size at the time of reading.
+ * Opens a trace file, and its rotated part (`<path>.1`) if that belongs to the same run. Reads on demand, because a
+ * trace may be larger than the memory. A file that is still being written ends at its size at the time of reading.
  *
- * @param path `-` is standard input, which has no rotated part.
- * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of an unsupported version).
+ * @param path `-` is standard input, which has no rotated part
+ * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of an unsupported version)
  */
 export async function openTrace(path: string): Promise<TraceReading> {
   const parts =
@@ -89,7 +87,10 @@ async function closeAll(parts: readonly { close: () => Promise<unknown> }[]): Pr
   for (const part of parts) await part.close();
 }
 
-/** A program may rotate the file while both parts are opened: then they are opened again. It rotates once per 64 MiB. */
+/**
+ * A program may rotate the file while both parts are opened, and they are then opened again. It rotates once per 64
+ * MiB.
+ */
 const maxTries = 5;
 const betweenTriesMs = 10;
 
@@ -115,7 +116,7 @@ async function openParts(path: string): Promise<TracePart[]> {
   }
 }
 
-/** The rotated part, unless it belongs to another run: an older one, perhaps in another format. */
+/** The rotated part of this run. That of an older run may have another format. */
 async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TracePart | undefined> {
   try {
     const part = await begun(name, file);
@@ -154,7 +155,7 @@ function unreadable(path: string, cause: unknown): ChartpilotError {
   return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause, fields: { path } });
 }
 
-/** The records up to a number, or up to the next one if that number is missing; default: all. */
+/** The records up to a number, or up to the next existing one (default: all). */
 export async function readRecords(
   records: AsyncIterable<TraceRecord>,
   until = Number.POSITIVE_INFINITY,

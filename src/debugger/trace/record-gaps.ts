@@ -13,7 +13,6 @@ export function gapsIn(records: readonly TraceRecord[]): string[] {
   return [...gaps.slice(0, mostTold), `${gaps.length - mostTold} more gaps`];
 }
 
-/** The gap between two numbers that are not consecutive. */
 export function gapBetween(before: number, after: number): string {
   return after === before + 2 ? `record ${before + 1} is missing` : `records ${before + 1} to ${after - 1} are missing`;
 }

@@ -1,12 +1,11 @@
 /**
- * Access to the records of a trace one by one: an implementation for many records stores text and columns instead of
- * objects.
+ * Access to single records of a trace. An implementation for many records stores text and columns instead of objects.
  */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 
 export type RecordKind = TraceRecord['kind'];
 
-/** Records in the order of their numbers. A place is an index. */
+/** Records in the order of their numbers. */
 export interface RecordList {
   readonly length: number;
   /** `undefined` outside the list. Each call may create a new object, so records are compared by `seq`. */
@@ -21,12 +20,11 @@ export interface RecordList {
   lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from?: number): number | undefined;
 }
 
-/** The actor that a record is about: the receiver of an event, or the actor that did something. */
+/** The receiver of an event, or the actor that acted. */
 export function aboutWhom(record: TraceRecord): string {
   return record.kind === 'event' ? record.to : record.actor;
 }
 
-/** Records in an array, which may grow. */
 export class RecordArray implements RecordList {
   readonly records: readonly TraceRecord[];
 
@@ -56,7 +54,6 @@ export class RecordArray implements RecordList {
   }
 }
 
-/** The records of one run. */
 export class RecordedRun extends RecordArray {
   readonly header: TraceHeader;
 
@@ -67,8 +64,8 @@ export class RecordedRun extends RecordArray {
 }
 
 /**
- * The first of `length` sorted indexes for which `isBehind` is true; `length` if it is false for all. `isBehind` must be
- * true for all later ones.
+ * The first of `length` sorted indexes for which `isBehind` is true; `length` if it is false for all. `isBehind` must
+ * be true for all later indexes.
  */
 export function firstIndex(length: number, isBehind: (index: number) => boolean): number {
   let low = 0;

@@ -1,12 +1,8 @@
-/**
- * Descriptions of repeated attempts: "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". Runs in a
- * browser.
- */
+/** Descriptions of repeated attempts: "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import type { ChainPart } from './fold-chain.ts';
 
-/** One attempt. */
 export interface Try {
   readonly words: string;
   readonly links: readonly CauseLink[];

@@ -1,4 +1,4 @@
-/** Properties of a state by the tags in its chart, independent of its name and position. Runs in a browser. */
+/** Tags of states in their charts, which are independent of names and positions. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 
 const none: ReadonlySet<string> = new Set();
@@ -29,7 +29,6 @@ export class StateTags {
     return regions.length === 1 ? regions[0]! : new Set(regions.flatMap((tags) => [...tags]));
   }
 
-  /** Whether a state of that machine has this tag. */
   knows(machine: string, tag: string): boolean {
     return [...(this.#tags.get(machine)?.values() ?? [])].some((own) => own.has(tag));
   }

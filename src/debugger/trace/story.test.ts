@@ -26,12 +26,12 @@ const list = listOf([
   eventBody('c', 'b', 'epoch.live', 6),
 ]);
 
-describe('causes and effects of a record', () => {
-  test('are by default its nearest cause and its direct effects', () => {
+describe('the path of causes and effects of a record', () => {
+  test('consists of its nearest cause and its direct effects by default', () => {
     expect(neighboursOf(list, 3)).toEqual({ places: [1, 3, 5, 6], root: 1, isCut: false });
   });
 
-  test('are on request all causes and effects, without unrelated records', () => {
+  test('contains all causes and effects on request, without unrelated records', () => {
     expect(storyOf(list, 5)).toEqual({ places: [1, 3, 5, 7], root: 1, isCut: false });
     expect(storyOf(list, 1)?.places).toEqual([1, 3, 5, 6, 7]);
   });
@@ -41,7 +41,7 @@ describe('causes and effects of a record', () => {
     expect(nextInStory(story, 5, -1)).toBe(3);
     expect(nextInStory(story, 5, 1)).toBe(7);
     expect(nextInStory(story, 7, 1)).toBeUndefined();
-    // Also from an index that is not in it.
+    // The index need not be in the path.
     expect(nextInStory(story, 4, -1)).toBe(3);
   });
 });

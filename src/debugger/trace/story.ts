@@ -1,20 +1,18 @@
-/** The causes and effects of a record as one path through the trace. Runs in a browser. */
+/** The causes and effects of a record as one path through the trace. */
 import { causeChain } from './cause-chain.ts';
 import type { RecordList } from './record-list.ts';
 
 export interface Story {
-  /** Indexes of its records, in order, including the requested one. */
   readonly places: readonly number[];
-  /** Index of the first cause in the trace. */
   readonly root: number;
-  /** Whether a limit was reached and effects are missing. */
+  /** Whether effects are missing because of a limit. */
   readonly isCut: boolean;
 }
 
-/** Limits: the number of effects, and the number of records searched after the requested one. */
+/** Limits of the effects, and of the records that are searched for them. */
 const most = { found: 400, looked: 4_000 };
 
-/** One step in each direction: the nearest cause of a record, and the records that it caused. */
+/** The nearest cause of a record, and the records that it caused. */
 export function neighboursOf(
   list: RecordList & { ledTo(seq: number): readonly number[] },
   index: number,
@@ -30,7 +28,6 @@ export function neighboursOf(
   };
 }
 
-/** All causes of a record, and its effects up to the limits. */
 export function storyOf(list: RecordList, index: number): Story | undefined {
   if (list.recordAt(index) === undefined) return undefined;
   const before = causeChain(list, index)
@@ -49,7 +46,7 @@ export function storyOf(list: RecordList, index: number): Story | undefined {
   };
 }
 
-/** The index in the path before (-1) or after (1) another; `undefined` at its ends. */
+/** The index before (-1) or after (1) another one in the path; `undefined` at its ends. */
 export function nextInStory({ places }: Story, index: number, by: 1 | -1): number | undefined {
   return by === 1 ? places.find((place) => place > index) : places.findLast((place) => place < index);
 }

@@ -51,7 +51,6 @@ async function printed(options: Partial<TraceCommandOptions> = {}): Promise<{ ou
   return run;
 }
 
-/** Numbers of the printed records. */
 async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
   return (await printed(options)).out
     .split('\n')
@@ -59,7 +58,7 @@ async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
     .map((line) => Number(line.slice(0, 7)));
 }
 
-describe('trace prints', () => {
+describe('chartpilot trace prints', () => {
   test('every record, one per line', async () => {
     expect(await shown({})).toEqual(bodies.map((_, i) => i + 1));
   });
@@ -90,7 +89,7 @@ describe('trace prints', () => {
     expect(lines.map((line) => (JSON.parse(line) as TraceRecord).seq)).toEqual([6, 9]);
   });
 
-  test('a warning about an incomplete line', async () => {
+  test('a warning for an incomplete line', async () => {
     writeFileSync(path, '{"seq":11,', { flag: 'a' });
     const { out, error } = await printed();
     expect(out.trimEnd().split('\n')).toHaveLength(10);
@@ -98,13 +97,13 @@ describe('trace prints', () => {
   });
 });
 
-test('trace reports that no record matches the filters', async () => {
+test('chartpilot trace reports that no record matches the filters', async () => {
   const { out, error } = await printed({ actor: ['nobody'] });
   expect({ out, error }).toEqual({ out: '', error: `${path}: no matching records\n` });
 });
 
-describe('the causes of a record', () => {
-  test('are printed back to the first one', async () => {
+describe('chartpilot trace --why prints the causes of a record', () => {
+  test('back to the first cause', async () => {
     const { out } = await printed({ why: 8 });
     expect(out).toBe(
       [
@@ -120,7 +119,7 @@ describe('the causes of a record', () => {
     );
   });
 
-  test('are printed as JSON on request', async () => {
+  test('as JSON if --format is json', async () => {
     const { record, causes, origin } = JSON.parse((await printed({ why: 9, format: 'json' })).out);
     expect(record.seq).toBe(9);
     expect(causes.map((link: { how: string; record: TraceRecord }) => `${link.how} ${link.record.seq}`)).toEqual([
@@ -138,7 +137,7 @@ describe('the causes of a record', () => {
     [{ why: 99 }, { path: '--why', got: '99' }, 'has 1 to 10'],
     [{ from: 5, to: 4 }, { path: '--from', got: '5' }, ''],
     [{ actor: ['epoch-N-1'] }, { path: '--actor', got: 'epoch-N-1' }, ''],
-  ])('are rejected for an invalid flag: %j', async (options, fields, detail) => {
+  ])('is rejected with the invalid flag %j', async (options, fields, detail) => {
     const error = await printed(options).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(ChartpilotError);
     expect((error as ChartpilotError).code).toBe('FLAG_INVALID');

@@ -20,15 +20,15 @@ export interface TraceCommandOptions {
 }
 
 export interface TraceOutput {
-  /** Resolves when more can be written: a trace may be larger than the memory, and its reader slow. */
+  /** Resolves when more can be written, because a trace may be larger than the memory, and its reader slow. */
   out: (text: string) => void | Promise<void>;
   error: (text: string) => void;
 }
 
 /**
- * `chartpilot trace`: prints records, or the causes of one of them.
+ * `chartpilot trace`: prints records, or the causes of a record.
  *
- * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no such actor or record).
+ * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no such actor or record)
  */
 export async function printTrace(
   path: string,
@@ -108,7 +108,7 @@ function namesOf(record: TraceRecord): string[] {
   return record.kind === 'spawn' && record.parent !== undefined ? [record.actor, record.parent] : [record.actor];
 }
 
-/** Whether the actor, or an actor that it is an effect of, matches a pattern. */
+/** Whether the actor, or an owner of this effect, matches a pattern. */
 function isOneOf(patterns: readonly NamePattern[], actor: string): boolean {
   const path = actor.split('/');
   return path.some((_, i) =>

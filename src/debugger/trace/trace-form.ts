@@ -1,20 +1,17 @@
-/** Types of the fields of trace lines: a line that passes these checks has its declared type. Runs in a browser. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
 
-/** Checks the type of a value. */
 export type Form = (value: unknown) => boolean;
-/** By field. */
 export type Fields = Readonly<Record<string, Form>>;
 
 const text: Form = (value) => typeof value === 'string';
-/** JSON can only contain a number that is not finite as `1e999`, which no time axis can show. */
+/** JSON can contain an infinite number as `1e999`, which no time axis can show. */
 const number: Form = Number.isFinite;
 const anything: Form = () => true;
 
 /**
- * Maximum number of levels of a JSON Pointer: deeper ones break recursion, and no program writes them
- * (runtime/trace/redact.ts).
+ * Maximum number of levels of a JSON Pointer. Deeper pointers exceed the stack in recursive functions, and no program
+ * writes them (runtime/trace/redact.ts).
  */
 const maxPointerLevels = 500;
 const pointer: Form = (value) =>
@@ -143,10 +140,9 @@ const step: Fields = {
   change: optional(list(record({ path: pointer, value: anything }))),
 };
 
-/** The form of a header's `machines`. */
 export const machinesForm = list(machine);
 
-/** By the kind of the line: `docs/trace-format.md`. */
+/** By the kind of the line (`docs/trace-format.md`). */
 export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
   header: {
     version: number,

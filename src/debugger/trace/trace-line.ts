@@ -4,10 +4,8 @@ import { formOf } from './trace-form.ts';
 import { stepsFrom } from './versions/versions.ts';
 
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
-/** All kinds of lines except the header. */
 export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header') as TraceRecord['kind'][];
 
-/** The error for an incomplete line. */
 export const notJson = 'the line is not valid JSON';
 
 const longestShown = 200;
@@ -15,18 +13,17 @@ const longestShown = 200;
 const deepest = 500;
 
 /**
- * Reads a trace line by line, also one of an older version of the format: its header determines how the following lines
- * are converted.
+ * Reads a trace line by line, also of an older format version: the header determines the conversion of the other lines.
  */
 export class TraceLineReader {
   #steps: readonly VersionStep[] = [];
 
-  /** Whether the lines are of the current version, as far as the header was read. */
+  /** Whether the lines are of the current version; true before the header was read. */
   get isOfThisVersion(): boolean {
     return this.#steps.length === 0;
   }
 
-  /** Parses a line and converts it to the current version. @returns the line, or a description of the error */
+  /** @returns the line in the current version, or a description of the error */
   read(text: string): TraceLine | string {
     const line = objectIn(text);
     if (typeof line === 'string') return line;
@@ -39,12 +36,11 @@ export class TraceLineReader {
   }
 }
 
-/** The error for a trace of an unsupported version. */
 export function otherVersion(version: number): string {
   return `unsupported format version ${version}, supported are 1 to ${traceVersion}; use the chartpilot release that wrote the trace`;
 }
 
-/** Parses a line of the current version. @returns the line, or a description of the error */
+/** @returns the line, which must be of the current version, or a description of the error */
 export function parseTraceLine(text: string): TraceLine | string {
   const line = objectIn(text);
   return typeof line === 'string' ? line : checked(line);
@@ -73,7 +69,7 @@ function checked(record: RawLine): TraceLine | string {
   return record as unknown as TraceLine;
 }
 
-/** Checks level by level, because recursion would fail on the values that it searches for. */
+/** Checks level by level, because recursion would exceed the stack for deep values. */
 function isDeeper(value: object): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= deepest && level.length > 0; depth++) {

@@ -19,7 +19,10 @@ export class TracePart {
     this.#lines = linesOf(text, (why) => this.invalid(why, this.#line + 1));
   }
 
-  /** Reads the header. Throws TRACE_INVALID if it is missing, or of an unsupported version. */
+  /**
+   * Reads the header.
+   * @throws ChartpilotError TRACE_INVALID if the header is missing, or of an unsupported version
+   */
   static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TracePart> {
     const part = new TracePart(name, text);
     try {
@@ -38,10 +41,10 @@ export class TracePart {
   }
 
   /**
-   * The records, in the order of their numbers. An incomplete line is ignored if records are missing after it: a full
-   * disk leaves one in the middle.
+   * The records, in the order of their numbers. Ignores an incomplete line before missing records, because a full disk
+   * leaves one in the middle.
    *
-   * @param after number of the last record of the previous part, if there is one.
+   * @param after number of the last record of the previous part, if there is one
    */
   async *records(after?: number): AsyncGenerator<TraceRecord> {
     let last = after ?? 0;
@@ -52,7 +55,8 @@ export class TracePart {
       const line = this.#reader.read(text);
       if (typeof line === 'string') {
         if (half !== undefined) throw this.invalid(half.why, half.line);
-        // Valid JSON was written completely, so it is an error. So is a line that does not begin like a record.
+        // Valid JSON was written completely, so an invalid record is an error. So is a line that does not begin like a
+        // record.
         if (whole && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
         half = { line: this.#line, why: line };
         continue;
@@ -97,7 +101,6 @@ export class TracePart {
 
 interface Line {
   text: string;
-  /** Whether the line ends with a newline. */
   whole: boolean;
 }
 

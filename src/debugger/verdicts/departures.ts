@@ -1,9 +1,9 @@
-/** Deviations of a trace from its sequence diagrams, as a finding. The caller checks the trace. Runs in a browser. */
+/** Finding about deviations from sequence diagrams; the caller checks the trace. */
 import type { Verdict } from './verdict.ts';
 
 export const departuresRule = 'departures';
 
-/** A finding at the first deviation, with the number of deviations; `undefined` without a deviation. */
+/** @returns a finding at the first deviation, with their number; `undefined` without a deviation */
 export function departuresVerdict(departures: readonly { readonly index: number }[]): Verdict | undefined {
   const [first, last] = [departures[0]?.index, departures.at(-1)?.index];
   if (first === undefined || last === undefined) return undefined;

@@ -6,7 +6,7 @@ import { isRootEnd } from './program-end.ts';
 import { Serving, servingEvents } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** Consecutive failed starts: until one succeeded, or until the agent gave up. */
+/** Consecutive failed starts until a start succeeded or the agent gave up. */
 export const failedTriesRule: VerdictRule = {
   name: 'failed tries',
   reads: { events: [...servingEvents, 'epoch.failed', 'epoch.live'], kinds: ['transition', 'stop'] },
@@ -15,7 +15,7 @@ export const failedTriesRule: VerdictRule = {
 
 class FailedTriesRun implements RuleRun {
   readonly #serving = new Serving();
-  /** Places of the failures since an Envoy was last live. */
+  /** Indexes of the failures since an Envoy was last live. */
   #failures: number[] = [];
   /** Reasons of the first and of the last failure, which often differ. */
   #first = '';

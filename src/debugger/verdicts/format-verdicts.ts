@@ -1,5 +1,3 @@
-/** Findings for a terminal. */
-
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { span } from '../../runtime/verdicts/words.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
@@ -10,7 +8,7 @@ const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine:
 /** The longest parts that are shown. */
 const mostParts = 4;
 
-/** One line per finding, with record number and time; below it the time spent, and the record for `--why`. */
+/** One line per finding, with record number and time, followed by the time spent and the record for `--why`. */
 export function formatVerdicts(
   verdicts: readonly Verdict[],
   broken: readonly BrokenRule[],

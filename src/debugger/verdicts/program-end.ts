@@ -14,7 +14,7 @@ export const endingRule: VerdictRule = {
 class EndingRun implements RuleRun {
   #ordered: number | undefined;
   #ended = false;
-  /** Failed starts since the last success: then the rule for failed tries reports instead. */
+  /** Failed starts since the last success; above 0, the rule for failed starts reports the end instead. */
   #failedTries = 0;
 
   take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
@@ -67,12 +67,11 @@ class EndingRun implements RuleRun {
 }
 
 function isRoot({ actor }: TraceRecord & { kind: 'stop' }, { header }: Run): boolean {
-  // In a foreign trace, names of actors are paths from their roots.
+  // In a foreign trace, actor names are paths from their roots.
   if (header.foreign === true) return !actor.includes('/');
   return actor === 'agent' || actor === 'discovery' || actor === header.program;
 }
 
-/** Whether a root actor ended with an error. */
 export function isRootEnd(record: TraceRecord & { kind: 'stop' }, run: Run): boolean {
   return isRoot(record, run) && (record.status === 'error' || troubleOf(record.output).length > 0);
 }

@@ -4,7 +4,7 @@ import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import { timeSpent } from './time-spent.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** Pushes of the control plane that were slow from the change to the last client. */
+/** Pushes of the control plane that were slow, measured from the change to the last client. */
 export const pushRule: VerdictRule = {
   name: 'push',
   reads: { events: ['clients.push', 'clients.served'] },

@@ -2,7 +2,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { count, fileName, text } from '../../runtime/verdicts/words.ts';
 import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
 
-/** Rejections: of certificates by the agent, of configuration by the control plane, of a response by a proxy. */
+/** Rejections of certificates by the agent, of configuration by the control plane, and of responses by a proxy. */
 export const refusedRule: VerdictRule = {
   name: 'refused',
   reads: {
@@ -13,7 +13,7 @@ export const refusedRule: VerdictRule = {
 };
 
 class RefusedRun implements RuleRun {
-  /** Proxies that reject one type for one reason are one finding, reported at the first of them. */
+  /** One finding per type and reason, at the first proxy that rejects it. */
   readonly #rejections = new Set<string>();
 
   take(record: TraceRecord, index: number): Verdict[] | undefined {

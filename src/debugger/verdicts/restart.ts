@@ -16,7 +16,7 @@ export const restartRule: VerdictRule = {
 class RestartRun implements RuleRun {
   readonly #serving = new Serving();
   #stopping = false;
-  /** The reason of the last decided start; retries keep the reason of the first one. */
+  /** The reason of the last planned start; retries keep the reason of the first attempt. */
   #reason = '';
 
   take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
@@ -55,7 +55,7 @@ class RestartRun implements RuleRun {
   }
 }
 
-/** Reasons of starts that a user or a change of files requested; all others follow the loss of an Envoy. */
+/** Reasons of starts that a user or a file change requested; all others follow the loss of an Envoy. */
 const requestedReasons: ReadonlySet<string> = new Set([
   'first start',
   'configuration changed',
@@ -65,8 +65,8 @@ const requestedReasons: ReadonlySet<string> = new Set([
 ] satisfies RestartReason[]);
 
 /**
- * The root cause of a requested restart; before it, the trace only shows how the agent waited for it. Failed starts in
- * between are skipped.
+ * The root cause of a requested restart. Earlier causes only show how the agent waited for it; failed starts in between
+ * are skipped.
  */
 export function isOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
@@ -99,8 +99,8 @@ const mostChanges = 100;
 const mostNamed = 3;
 
 /**
- * The names of all files that changed up to the configuration that caused the start, without duplicates, because a
- * certificate and its key are two files.
+ * The names of all changed files that led to the configuration of this start, without duplicates: a certificate and its
+ * key are two files.
  */
 function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
   const told = links.find(({ record }) => record.kind === 'event' && record.event.type === 'config.changed')?.index;

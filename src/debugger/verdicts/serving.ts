@@ -1,13 +1,12 @@
-/** Tracks which Envoy serves, from the supervisor's events `serving.began` and `serving.ended`. Runs in a browser. */
+/** Tracks the serving Envoy by the supervisor's events `serving.began` and `serving.ended`. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** The events that {@link Serving} needs. */
 export const servingEvents = ['serving.began', 'serving.ended'] as const;
 
 export class Serving {
-  /** The serving epoch; `undefined` if no epoch serves. */
+  /** `undefined` if no epoch serves. */
   name: string | undefined;
-  /** End of the last serving epoch; `undefined` while one serves, and before the first one has served. */
+  /** End of the last serving epoch; `undefined` while an epoch serves and before the first one. */
   lostAt: number | undefined;
   /** Index of the record that reported the end. */
   lostIndex = -1;

@@ -42,7 +42,7 @@ const served: TraceBody[] = [
   { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' }, cause: 100 },
 ];
 
-test('the summary prints one line per finding with record number, time, and time spent', async () => {
+test('chartpilot trace --summary prints one line per finding with record number, time, and time spent', async () => {
   write(served);
   expect((await printed('text')).out).toMatch(
     /^ +101 +250\.000 {2}✓ epoch 0 is live 250 ms after the start\n +250 ms: 250 ms supervisor\n +101 .*• the trace ends while/,
@@ -50,14 +50,14 @@ test('the summary prints one line per finding with record number, time, and time
   expect((await printed('text', true)).out).toContain('101 2026-03-01T03:12:00.250Z  ✓');
 });
 
-test('the summary reports missing records, because findings may then be wrong', async () => {
+test('chartpilot trace --summary reports missing records, because findings may then be wrong', async () => {
   write(served);
   const [header, first, second] = readFileSync(path, 'utf8').trimEnd().split('\n');
   writeFileSync(path, [header, first, second!.replace('"seq":101', '"seq":110'), ''].join('\n'));
   expect((await printed('text')).error).toBe(`${path}: records 101 to 109 are missing: findings may be wrong\n`);
 });
 
-test('the summary checks programs of a merged trace separately and names them', async () => {
+test('chartpilot trace --summary applies the rules to each program of a merged trace separately and names it', async () => {
   write(served);
   const other = join(path, '../b.trace');
   const all = join(path, '../all.trace');
@@ -77,13 +77,13 @@ test('the summary checks programs of a merged trace separately and names them', 
   }
 });
 
-test('the summary as JSON refers to records by their numbers', async () => {
+test('chartpilot trace --summary --format json refers to records by their numbers', async () => {
   write(served);
   const { verdicts } = JSON.parse((await printed('json')).out);
   expect(verdicts[0]).toMatchObject({ rule: 'restart', weight: 'fine', record: 101, range: [100, 101], root: 100 });
 });
 
-test('the summary of an empty trace has no findings and reports an incomplete line', async () => {
+test('chartpilot trace --summary prints no findings for an empty trace and reports an incomplete line', async () => {
   write([], '{"seq":1,"t":0,"ki');
   expect(await printed('text')).toEqual({
     out: 'no findings\n',

@@ -1,6 +1,6 @@
 /**
- * Attributes the time from a cause to an effect: follows the causes backwards, and attributes the time between a record
- * and its cause to the actor of the later record. Runs in a browser.
+ * Attributes the time from a cause to an effect to actors: follows the causes backwards, and attributes the time
+ * between a record and its cause to the actor of the later record.
  */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from '../trace/cause-chain.ts';
@@ -11,12 +11,11 @@ export interface TimePart {
   readonly ms: number;
 }
 
-/** Shorter times are ignored. */
 const leastMs = 1;
 
 /**
- * @param from the record at the end
- * @param links its causes, up to the one that the time starts at
+ * @param from the last record
+ * @param links its causes, up to the first record of the measured time
  */
 export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimePart[] {
   const spent = new Map<string, number>();
@@ -32,7 +31,7 @@ export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimeP
     .sort((a, b) => b.ms - a.ms);
 }
 
-/** Only running timers and effects take time; charts take none. */
+/** Only timers and effects take time; charts take none. */
 function spender(record: TraceRecord): string {
   switch (record.kind) {
     case 'timer':

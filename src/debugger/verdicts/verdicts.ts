@@ -1,4 +1,3 @@
-/** Applies all rules to a trace. Runs in a browser. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ProgramRun, ProgramRuns } from '../trace/program-runs.ts';
@@ -10,7 +9,7 @@ import { refusedRule } from './refusals.ts';
 import { restartRule } from './restart.ts';
 import type { BrokenRule, RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** All rules. A new one needs a file and an entry here. */
+/** All rules. A new rule needs a file and an entry here. */
 export const rules: readonly VerdictRule[] = [
   restartRule,
   lostServingRule,
@@ -20,7 +19,7 @@ export const rules: readonly VerdictRule[] = [
   endingRule,
 ];
 
-/** Limit per rule; a trace with more findings of one rule has another problem. */
+/** Limit per rule; more findings of one rule have a common cause. */
 const mostOfARule = 1_000;
 
 interface OwnVerdicts extends ProgramRun {
@@ -29,7 +28,7 @@ interface OwnVerdicts extends ProgramRun {
 
 interface Programs {
   readonly runs: ProgramRuns;
-  /** By label. */
+  /** By label of the program. */
   readonly verdicts: ReadonlyMap<string, OwnVerdicts>;
 }
 
@@ -44,19 +43,19 @@ function amongAll({ sentence, index, range, root, ...verdict }: Verdict, { label
   };
 }
 
-/** A rule that follows this trace. */
+/** A rule with its state for this trace. */
 interface Asked {
   readonly name: string;
   readonly run: RuleRun;
   found: number;
 }
 
-/** The findings for a growing trace. In a merged trace each program is checked separately. */
+/** The findings for a growing trace. In a merged trace the rules are applied to each program separately. */
 export class Verdicts {
   readonly #run: Run;
   readonly #programs: Programs | undefined;
   readonly #rules: Asked[];
-  /** Rules by the types of events and by the kinds of other records that they need. */
+  /** Rules by the event types and by the kinds of other records that they need. */
   readonly #byEvent = new Map<string, Asked[]>();
   readonly #byKind = new Map<TraceRecord['kind'], Asked[]>();
   readonly #found: Verdict[] = [];
@@ -85,7 +84,6 @@ export class Verdicts {
     return this.#found;
   }
 
-  /** Rules that threw an error and are disabled. */
   get broken(): readonly BrokenRule[] {
     return [...this.#broken, ...this.#own().flatMap(({ verdicts }) => verdicts.broken)];
   }
@@ -130,7 +128,7 @@ export class Verdicts {
   #ask(asked: readonly Asked[], question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {
     const all: Verdict[] = [];
     for (const rule of [...asked]) {
-      // Further findings are dropped, and without an end callback the rule need not follow the trace.
+      // Further findings are dropped, so the rule need not follow the trace unless it reports at the end.
       if (rule.found >= mostOfARule && rule.run.end === undefined) continue;
       try {
         const found = question(rule.run) ?? [];

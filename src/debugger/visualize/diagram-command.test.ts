@@ -40,12 +40,12 @@ describe('chartpilot diagram', () => {
     for (const line of lines) expect(existsSync(join(packageRoot(), line.split(/ +/)[1]!)), line).toBe(true);
   });
 
-  test('has a name for every machine of the programs', () => {
+  test('knows every machine of the programs by a name', () => {
     const ids = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine)].map(({ id }) => id);
     expect(namedMachines.map(({ name }) => name)).toEqual(expect.arrayContaining(ids));
   });
 
-  test('prints a machine as mermaid, as SVG, or as JSON', async () => {
+  test('prints a machine as mermaid, SVG, or JSON', async () => {
     expect(await drawn('start-limiter')).toMatch(/^stateDiagram-v2\n/);
     expect(await drawn('start-limiter', { format: 'svg' })).toMatch(/^<svg .*data-machine="start-limiter"/);
     const { load } = namedMachines.find(({ name }) => name === 'start-limiter')!;
@@ -75,7 +75,7 @@ describe('chartpilot diagram', () => {
     });
   });
 
-  test('rejects a machine of a trace that is too large to draw, and still prints its definition', async () => {
+  test("rejects a trace's machine that is too large to draw, and still prints its definition", async () => {
     const from = traceOf(tangledMachine('giant', 501, 1));
     for (const format of ['svg', 'mermaid', 'table'] as const) {
       await expect(drawn('giant', { from, format })).rejects.toMatchObject({ code: 'NOT_DRAWN' });

@@ -17,13 +17,12 @@ import { type ServePageOptions, servePage } from './serve-page.ts';
 export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> {
   readonly format: 'mermaid' | 'svg' | 'json' | 'table';
   readonly export?: string;
-  /** Trace whose machines are drawn. */
   readonly from?: string;
   /** Default: standard output. */
   readonly output?: string;
   /** Whether to show the machine in the page instead. */
   readonly open?: boolean;
-  /** Whether to start the user's browser with `open`. Default: true. */
+  /** Whether `open` starts the user's browser (default: true). */
   readonly browser?: boolean;
 }
 
@@ -31,7 +30,7 @@ export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> 
  * `chartpilot diagram`: draws a machine; without an argument it lists all machines.
  *
  * @throws ChartpilotError if there is no such machine, it cannot be drawn, its trace cannot be read, or the file cannot
- * be written.
+ * be written
  */
 export async function drawDiagram(
   machine: string | undefined,

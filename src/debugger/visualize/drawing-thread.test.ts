@@ -8,12 +8,12 @@ import { DrawingThread, drawingLimits, drawOne } from './drawing-thread.ts';
 
 const light = header.machines[0]!;
 
-test('the thread draws the same charts as a direct call', async () => {
+test('DrawingThread draws the same charts as a direct call', async () => {
   expect(await drawOne('pictures', light)).toEqual(await drawMachine(light));
   expect(await drawOne('mermaid', light)).toBe(formatMermaid(light));
 });
 
-test('the thread gives up a machine that takes too long, and draws the next one', async () => {
+test('DrawingThread stops at the time limit of a machine, and draws the next machine', async () => {
   const thread = new DrawingThread({ machineMs: 1_000 });
   let turns = 0;
   const turn = setInterval(() => turns++, 10);
@@ -30,7 +30,7 @@ test('the thread gives up a machine that takes too long, and draws the next one'
   expect(await drawOne('svg', light)).toContain('data-machine="light"');
 });
 
-test('the thread has a time limit for all machines of one trace', async () => {
+test('DrawingThread has a time limit for all machines of one trace', async () => {
   const thread = new DrawingThread({ machineMs: 200, traceMs: 100 });
   await thread.draw('svg', tangledMachine('tangle', 120, 500));
   expect(await thread.draw('svg', light)).toEqual({
@@ -55,11 +55,11 @@ test.each([
     'it has 2001 transitions, the limit is 2000',
   ],
   [
-    'too many states within states',
+    'too many levels of states',
     { id: 'm', states: row(levels + 1), transitions: [] },
     'it has 31 levels, the limit is 30',
   ],
-])('the thread draws nothing of a machine with %s', async (_, machine, failed) => {
+])('DrawingThread rejects a machine with %s', async (_, machine, failed) => {
   await expect(drawOne('table', machine)).rejects.toMatchObject({
     code: 'NOT_DRAWN',
     message: expect.stringContaining(failed),

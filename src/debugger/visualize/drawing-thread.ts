@@ -1,6 +1,6 @@
 /**
- * Draws machines of traces in a thread, because a trace is untrusted: the layout of 60 states and 200 random transitions
- * blocks the event loop for half a minute, including the handling of Ctrl-C.
+ * Draws machines of traces in a thread, because a trace is untrusted: the layout of 60 states and 200 random
+ * transitions blocks the event loop for half a minute, including the handling of Ctrl-C.
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -30,7 +30,7 @@ export const drawingLimits: DrawingLimits = {
 
 const mostMegabytes = 1024;
 
-/** Beside this file, or beside the bundle that contains it. */
+/** Next to this file, or to the bundle that contains it. */
 const helperModule = new URL(`./drawing-helper${extname(import.meta.filename)}`, import.meta.url);
 
 /** Draws the machines of one trace, one at a time. The thread starts with the first one. */
@@ -117,7 +117,7 @@ function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits)
   );
 }
 
-/** Each state follows its parent: a trace with another order was rejected before. */
+/** Each state follows its parent, because a trace with another order was rejected before. */
 function levelsOf(states: Statechart['states']): number {
   const levels: number[] = [];
   for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);

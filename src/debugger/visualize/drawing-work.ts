@@ -1,4 +1,3 @@
-/** Messages to and from the drawing thread. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { MachinePictures } from './known-charts.ts';
 

@@ -24,29 +24,29 @@ async function lines(path: string): Promise<string[]> {
   return (await text(await fileSource(path).read({ follow: true }))).split('\n').slice(0, -1);
 }
 
-test('the file source passes a trace file on unchanged', async () => {
+test('fileSource returns the unchanged text of a trace file', async () => {
   const path = file(traceText(5));
   expect(`${(await lines(path)).join('\n')}\n`).toBe(traceText(5));
   expect(fileSource(path)).toMatchObject({ name: 'agent.trace', kind: 'file', place: path });
 });
 
-test('the file source drops an incomplete last line', async () => {
+test('fileSource drops an incomplete last line', async () => {
   const path = file(`${traceText(2)}${formatTraceLine(event(3)).slice(0, 20)}`);
   expect(`${(await lines(path)).join('\n')}\n`).toBe(traceText(2));
 });
 
-test('the file source adds the missing newline of the last line', async () => {
+test('fileSource adds the missing newline of the last line', async () => {
   expect(`${(await lines(file(traceText(2).trimEnd()))).join('\n')}\n`).toBe(traceText(2));
 });
 
-test('the file source keeps lines whole that are longer than a read buffer', async () => {
+test('fileSource returns a line in one piece that is longer than a read buffer', async () => {
   const long = { ...event(1), event: { type: 'light.changed', text: 'ä'.repeat(400_000) } };
   const path = file(formatTraceLine(header) + formatTraceLine(long) + formatTraceLine(event(2)));
   const parsed = (await lines(path)).map((line) => JSON.parse(line) as unknown);
   expect(parsed).toEqual([header, long, event(2)]);
 });
 
-test('the file source begins with the rotated part and its header', async () => {
+test('fileSource begins with the rotated part and its header', async () => {
   const path = join(folder, 'agent.trace');
   const sink = traceFile(path, { maxBytes: 2_000 });
   sink.write(header);
@@ -66,7 +66,7 @@ test('the file source begins with the rotated part and its header', async () => 
   expect(seqs.length).toBeGreaterThan(15);
 });
 
-test('the file source rejects an invalid trace when it is opened', async () => {
+test('fileSource rejects an invalid trace when it is opened', async () => {
   await expect(fileSource(file('hello\n')).read({ follow: true })).rejects.toMatchObject({
     code: 'TRACE_INVALID',
     fields: { line: 1 },

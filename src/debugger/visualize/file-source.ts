@@ -6,7 +6,7 @@ import { openTrace } from '../trace/read-trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
-/** A trace file with its rotated part. Its text is passed on unchanged: the reader validates it. */
+/** A trace file with its rotated part. Its text is unchanged, because the reader validates it. */
 export function fileSource(path: string, name = basename(path)): PageSource {
   const open = async () => {
     const reading = await openTrace(path);
@@ -25,8 +25,8 @@ export function fileSource(path: string, name = basename(path)): PageSource {
 const newline = 0x0a;
 
 /**
- * The lines of files, one file after the other, without an incomplete last line. Only the current line is buffered. A
- * line that is too long for a record is passed on in pieces: the reader rejects it.
+ * The lines of files in order, without an incomplete last line. Only the current line is buffered. A line that is too
+ * long for a record is returned in pieces, and the reader rejects it.
  */
 async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
   for (const file of files) {
@@ -44,7 +44,7 @@ async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
       heldBytes += chunk.length - end;
     }
     const rest = Buffer.concat(held);
-    // It may lack only its newline.
+    // Only the newline may be missing.
     if (typeof parseTraceLine(rest.toString('utf8')) !== 'string') yield Buffer.concat([rest, Buffer.from('\n')]);
   }
 }

@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
 
-describe('the address of a running program', () => {
+describe('the parser of the address of a running program', () => {
   test.each([
     ['127.0.0.1:15020', '127.0.0.1:15020'],
     ['localhost:15020', 'localhost:15020'],
     ['http://localhost:15020/', 'localhost:15020'],
     ['[::1]:15014', '[::1]:15014'],
     ['15020', '127.0.0.1:15020'],
-  ])('may be written as %s', (text, formatted) => {
+  ])('accepts %s', (text, formatted) => {
     expect(formatLiveAddress(parseLiveAddress(text))).toBe(formatted);
   });
 
@@ -21,7 +21,7 @@ describe('the address of a running program', () => {
     'https://localhost:15020',
     '127.0.0.1:15020/debug',
     '::1:5',
-  ])('may not be %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(refusal(() => parseLiveAddress(text)).fields).toEqual({
       path: '--attach',
       expected: 'HOST:PORT or PORT',
@@ -35,7 +35,7 @@ describe('the address of a running program', () => {
     '0.0.0.0:15020',
     '[fe80::1]:15020',
     '127.0.0.1.evil.example:15020',
-  ])('must be of this host: %s is rejected with instructions for port forwarding', (text) => {
+  ])('rejects %s of another host, with instructions for port forwarding', (text) => {
     const error = refusal(() => parseLiveAddress(text));
     expect(error.fields).toEqual({ path: '--attach', expected: 'a loopback address', got: text });
     expect(error.hint).toContain('kubectl port-forward POD 15020');

@@ -1,6 +1,5 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** The address of a running program's trace endpoint. */
 export interface LiveAddress {
   /** `127.0.0.1`, `localhost` or `::1`. */
   readonly host: string;
@@ -10,8 +9,8 @@ export interface LiveAddress {
 /**
  * Parses `127.0.0.1:15020`, `localhost:15020`, `[::1]:15020`, `15020`, each with or without `http://`.
  *
- * @throws ChartpilotError FLAG_INVALID, also for an address of another host: a program only responds to clients on its
- * own host.
+ * @throws ChartpilotError FLAG_INVALID, also for an address of another host, because a program only responds to clients
+ * on its own host
  */
 export function parseLiveAddress(text: string): LiveAddress {
   const bare = text.replace(/^http:\/\//, '').replace(/\/$/, '');

@@ -27,8 +27,8 @@ afterEach(async () => {
   rmSync(runDir, { recursive: true });
 });
 
-describe('a running program', () => {
-  test('is read from the beginning of its ring buffer to its end', async () => {
+describe('liveSource', () => {
+  test("reads a program's trace from the beginning of its ring buffer to its end", async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace = await source.read({ follow: true });
@@ -39,18 +39,18 @@ describe('a running program', () => {
     expect(await whole).toBe(traceText(3));
   });
 
-  test('sends its header without a remaining connection', async () => {
+  test('closes the connection after the header', async () => {
     const { source } = await start();
     for (let time = 0; time < 10; time++) expect(await source.header()).toEqual(header);
   });
 
-  test('is read up to its current record on request', async () => {
+  test('reads up to the current record on request', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     expect(await text(await source.read({ follow: false }))).toBe(traceText(1));
   });
 
-  test('that is killed results in an error instead of the end of its trace', async () => {
+  test('reports a killed program with an error instead of the end of its trace', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace: Readable = await source.read({ follow: true });
@@ -61,7 +61,7 @@ describe('a running program', () => {
     expect(String(await broken)).toMatch(/aborted/);
   });
 
-  test('whose connection is reset results in an error, and other connections continue', async () => {
+  test('reports a reset connection with an error, and other connections continue', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace: Readable = await source.read({ follow: true });
@@ -72,7 +72,7 @@ describe('a running program', () => {
     expect(String(await broken)).toMatch(/aborted|ECONNRESET/);
   });
 
-  test('has a new token after each start, which is found', async () => {
+  test('finds the new token after each start of the program', async () => {
     const first = await start();
     const { port } = program!;
     await program!.end();
@@ -82,7 +82,7 @@ describe('a running program', () => {
   });
 });
 
-describe('an attach error contains instructions for', () => {
+describe('the error of liveSource contains instructions for', () => {
   test('a program that does not run', async () => {
     const { source } = await start();
     await program!.end();
@@ -127,7 +127,7 @@ describe('an attach error contains instructions for', () => {
       message: expect.stringContaining('no complete line within 5000 ms'),
     });
     await begun.promise;
-    // The head of the response has been sent; the time limit of its first line begins with it.
+    // The head of the response has been sent, and the time limit of its first line has begun.
     while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setImmediate(resolve));
     for (let waited = 0; waited < 10; waited++) {
@@ -138,7 +138,7 @@ describe('an attach error contains instructions for', () => {
   });
 
   test('a server with an endless first line', async () => {
-    // On a busy machine 64 million characters took longer than the 5 s that a first line has.
+    // On a busy machine 64 million characters took longer than the limit of 5 s for a first line.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const port = await servedHttp((_, response) => {
@@ -160,7 +160,7 @@ interface LiveProgram {
   readonly port: number;
   end(): Promise<void>;
   kill(): void;
-  /** As a kernel does for a program that exited with unread data. */
+  /** Like a kernel after the exit of a program with unread data. */
   reset(): void;
 }
 

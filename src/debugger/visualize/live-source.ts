@@ -14,7 +14,7 @@ export interface LiveSourceOptions {
   readonly name?: string;
   /** Default: the token in the program's run directory, if the file belongs to the program's user. */
   readonly token?: string;
-  /** The program's run directory. Default: each default directory of the programs. */
+  /** The program's run directory (default: each default directory of the programs). */
   readonly runDir?: string;
 }
 
@@ -44,7 +44,7 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
   };
 }
 
-/** The response with the trace. The caller reads or destroys it. */
+/** The caller must read or destroy the response. */
 async function request(address: LiveAddress, options: LiveSourceOptions, follow: boolean): Promise<IncomingMessage> {
   const { runDir } = options;
   // For each request, because a restarted program has another token.
@@ -59,7 +59,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
     createConnection: () => connection.socket,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
-  // Once the response has begun, its own events report errors.
+  // After the beginning of the response, its own events report errors.
   asked.on('error', () => {});
   const limit = setTimeout(() => asked.destroy(new Error(`no response within ${answerLimitMs} ms`)), answerLimitMs);
   let answer: IncomingMessage;

@@ -4,7 +4,6 @@ import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import { drawMachine } from './draw-machine.ts';
 import { chartKey, type KnownCharts } from './known-charts.ts';
 
-/** Draws all machines of the programs, for the build. */
 export async function drawOwnCharts(): Promise<KnownCharts> {
   const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
   const drawn = machines.map(async (chart) => [chartKey(chart), await drawMachine(chart)] as const);

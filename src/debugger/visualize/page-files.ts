@@ -3,14 +3,13 @@ import { join } from 'node:path';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 
-/** The page as built by `npm run build`. */
 export interface PageFiles {
   readonly 'index.html': string;
   readonly 'page.js': string;
   readonly 'page.css': string;
 }
 
-/** @throws ChartpilotError FILE_UNREADABLE if it was not built. */
+/** @throws ChartpilotError FILE_UNREADABLE if the page was not built */
 export function readPageFiles(folder = join(packageRoot(), 'dist/visualize')): PageFiles {
   const read = (name: keyof PageFiles): string => {
     try {

@@ -34,8 +34,8 @@ async function ask(address: string, options: RequestOptions = {}): Promise<Answe
   return { status: response.statusCode, headers: response.headers, body: await text(response) };
 }
 
-describe('the page', () => {
-  test('is served on loopback below a random path', async () => {
+describe('the page server', () => {
+  test('listens on loopback and serves the page below a random path', async () => {
     const first = await start();
     expect(first.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/$/);
     expect((await ask(first.address)).body).toContain('<script src="page.js">');
@@ -45,14 +45,14 @@ describe('the page', () => {
     expect((await start()).address.split('/')[3]).not.toBe(first.address.split('/')[3]);
   });
 
-  test('is found without the trailing slash of its address', async () => {
+  test('redirects to the page if the trailing slash of its address is missing', async () => {
     const { address } = await start();
     const { pathname, origin } = new URL(address);
     const { status, headers } = await ask(`${origin}${pathname.slice(0, -1)}`);
     expect([status, headers.location]).toEqual([308, pathname]);
   });
 
-  test('is opened by a program with an address that works once and does not contain the token', async () => {
+  test('opens the page by an address that works once and does not contain the token', async () => {
     const { address, openingAddress } = await start();
     const opening = openingAddress();
     expect(opening).not.toContain(new URL(address).pathname.slice(1, -1));
@@ -65,7 +65,7 @@ describe('the page', () => {
     expect([(await ask(older)).status, (await ask(newer)).status]).toEqual([404, 303]);
   });
 
-  test('is not opened by a program of another user, which does not use up the address', async () => {
+  test('rejects the opening address from a program of another user, and keeps it valid', async () => {
     const { openingAddress } = await start();
     const opening = openingAddress();
     // Changes the user of this process, so that the client has another one.
@@ -76,7 +76,7 @@ describe('the page', () => {
     expect((await ask(opening)).status).toBe(303);
   });
 
-  test('is the same for all clients, also at the root, and contains no data', async () => {
+  test('serves the page to all clients, also at the root, without data', async () => {
     const { address } = await start();
     const { origin, pathname } = new URL(address);
     for (const name of ['', 'page.js', 'page.css']) {
@@ -87,13 +87,16 @@ describe('the page', () => {
     }
   });
 
-  test.each(['none', 'same-origin', 'same-site', 'cross-site'])('opens by a followed link: %s', async (site) => {
-    const { origin } = new URL((await start()).address);
-    const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
-    expect((await ask(`${origin}/`, { headers })).body).toContain('id="page"');
-  });
+  test.each(['none', 'same-origin', 'same-site', 'cross-site'])(
+    'serves the page for a followed link: %s',
+    async (site) => {
+      const { origin } = new URL((await start()).address);
+      const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+      expect((await ask(`${origin}/`, { headers })).body).toContain('id="page"');
+    },
+  );
 
-  test('gets its sources, its session and its trace', async () => {
+  test('sends the sources, the session and the trace', async () => {
     const { address } = await start();
     expect(JSON.parse((await ask(`${address}sources.json`)).body)).toEqual([
       { name: 'agent.trace', kind: 'file', place: 'agent.trace' },
@@ -106,7 +109,7 @@ describe('the page', () => {
     expect((await ask(`${address}trace/0`)).body).toBe(traceText(3));
   });
 
-  test('has the diagrams of other programs only if they are given', async () => {
+  test('sends the diagrams of other programs only if they are configured', async () => {
     const other = memorySource('other', traceText(1, { ...header, program: 'toString' }));
     const { address } = await start({ sources: [other] });
     expect(JSON.parse((await ask(`${address}session/0.json`)).body).diagrams).toEqual([]);
@@ -130,7 +133,7 @@ describe('the page', () => {
     expect((await ask(address, { path: `${at.pathname}${path}` })).status).toBe(404);
   });
 
-  test('gets the reason why a program cannot be read', async () => {
+  test('sends the reason why a program cannot be read', async () => {
     const gone = async (): Promise<never> => {
       throw new ChartpilotError('REQUEST_FAILED', '127.0.0.1:15020: refused', { hint: 'Is it running?' });
     };
@@ -145,13 +148,13 @@ describe('the page', () => {
     }
   });
 
-  test('gets an interrupted trace as an error, not as its end', async () => {
+  test('sends an interrupted trace as an error, not as its end', async () => {
     const breaking = { ...memorySource('x', traceText(1)), read: async () => Readable.from(halfATrace()) };
     const { address } = await start({ sources: [breaking] });
     await expect(ask(`${address}trace/0`)).rejects.toThrow(/aborted/);
   });
 
-  test('closes its readers when it is closed', async () => {
+  test('disconnects its readers when it is closed', async () => {
     const endless = new Readable({ read: () => {} });
     const { address } = await start({ sources: [{ ...memorySource('x', traceText(1)), read: async () => endless }] });
     const request = get(`${address}trace/0`, { agent: false });
@@ -179,13 +182,13 @@ async function* halfATrace() {
   throw new Error('the program was killed');
 }
 
-describe('an unauthorized client', () => {
+describe('an unauthorized client of the page server', () => {
   test.each([
     ['with a wrong token', (path: string) => path.replace(/[\w-]{32}/, 'A'.repeat(32))],
     ['with half of the token', (path: string) => path.replace(/([\w-]{16})[\w-]{16}/, '$1')],
     ['without a token', () => '/sources.json'],
     ['with a file name of the page below another path', () => '/x/page.js'],
-  ])('gets no data %s', async (_, change) => {
+  ])('receives no data %s', async (_, change) => {
     const { address } = await start();
     const { port, pathname } = new URL(`${address}sources.json`);
     const { status, body, headers } = await ask(`http://127.0.0.1:${port}`, { path: change(pathname) });
@@ -202,7 +205,7 @@ describe('an unauthorized client', () => {
     ['a script, picture or frame of its own', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
     ['a page of another port', { 'sec-fetch-site': 'same-site' }],
     ['a proxy', { 'x-forwarded-for': '10.0.0.1' }],
-  ])('is rejected although it has the path: %s', async (_, headers) => {
+  ])('is rejected even with the secret path: %s', async (_, headers) => {
     const { address } = await start();
     for (const path of ['', 'sources.json', 'trace/0', 'session/0.json']) {
       const answer = await ask(`${address}${path}`, { headers });
@@ -225,7 +228,7 @@ describe('an unauthorized client', () => {
       return { status: response.statusCode, headers: response.headers, body: await text(response) };
     };
 
-    test('gets a response only if it is the page itself, and only below its path', async () => {
+    test('receives a response only if it is the page itself, and only below its path', async () => {
       const { address } = await start();
       const { origin } = new URL(address);
       const answer = await send(address, { origin, 'sec-fetch-site': 'same-origin' });
@@ -261,7 +264,7 @@ describe('an unauthorized client', () => {
       '{"program":"x","machines":[{"id":"m","states":[{"path":"","type":"atomic","parent":0}],"transitions":[]}]}',
       '{',
       'x'.repeat(17 * 1024 * 1024),
-    ])('gets status 400 for an invalid header: %.20s', async (sending) => {
+    ])('receives status 400 for an invalid header: %.20s', async (sending) => {
       const { address } = await start();
       const { status } = await send(address, { origin: new URL(address).origin }, sending);
       expect(status).toBe(400);
@@ -283,7 +286,7 @@ describe('an unauthorized client', () => {
     ['as a form', '/', { method: 'POST' }],
     ['by a DNS name that resolves to this host', '/', { headers: { host: 'evil.example' } }],
     ['through a proxy', '/', { headers: { via: '1.1 somewhere' } }],
-  ])('on another web site has no link %s', async (_, path, { method = 'GET', headers }) => {
+  ])('on another web site is rejected %s', async (_, path, { method = 'GET', headers }) => {
     const { origin, pathname } = new URL((await start()).address);
     const answer = await ask(`${origin}${path.replace('PATH', pathname)}`, {
       method,
@@ -292,7 +295,7 @@ describe('an unauthorized client', () => {
     expect([answer.status, answer.body]).toEqual([403, '']);
   });
 
-  test('gets headers that forbid framing, sniffing, caching and referrers', async () => {
+  test('receives headers that forbid framing, sniffing, caching and referrers', async () => {
     const { address } = await start();
     for (const path of ['', 'trace/0', 'nothing']) {
       expect((await ask(`${address}${path}`)).headers).toMatchObject({

@@ -1,7 +1,7 @@
 /**
- * Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a path
- * with a secret token. The page itself, which contains no data, is also at the root: a link to a place in a trace needs
- * no token, and a browser that has opened the page before has the path.
+ * Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a
+ * path with a secret token. The page itself, which contains no data, is also at the root, so that a link to a record
+ * needs no token: a browser that has opened the page before has the path.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ export interface PageServerOptions {
   readonly sources: readonly PageSource[];
   /** Default: a free port. */
   readonly port?: number;
-  /** The diagrams that every trace is checked against; default: those of its program. */
+  /** The diagrams that every trace is checked against (default: those of its program). */
   readonly diagrams?: string;
 }
 
@@ -37,7 +37,7 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-/** @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED, or FILE_UNREADABLE if the page was not built. */
+/** @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED, or FILE_UNREADABLE if the page was not built */
 export async function startPageServer({ sources, port = 0, diagrams }: PageServerOptions): Promise<PageServer> {
   const token = randomBytes(24).toString('base64url');
   const pages = new Pages(token, readPageFiles(), sources, new Sessions(diagrams));
@@ -80,7 +80,6 @@ const contentTypes: Readonly<Record<keyof PageFiles, string>> = {
   'page.css': 'text/css; charset=utf-8',
 };
 
-/** Whether a resource is part of the page, which contains no data. */
 function isOpenToAll(name: string): boolean {
   return name === '' || isPageFile(name);
 }
@@ -142,7 +141,7 @@ class Pages {
       return;
     }
     if (isOwn && rest.length === 0) {
-      // Entered without the trailing slash; the browser keeps the part after the `#`.
+      // The user omitted the trailing slash; the browser keeps the fragment.
       response.setHeader('location', `/${first}/`);
       end(response, 308);
       return;
@@ -188,7 +187,7 @@ class Pages {
     else await sendTrace(source, response);
   }
 
-  /** Sends the charts of a trace in the user's browser, and the diagrams of its program. */
+  /** Sends the charts of a trace that the user opened in the browser, and the diagrams of its program. */
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
     const described = text === undefined ? undefined : describedIn(text);
@@ -240,9 +239,9 @@ function described({ name, kind, place }: PageSource): Source {
 async function sendTrace(source: PageSource, response: ServerResponse): Promise<void> {
   const trace = await source.read({ follow: true });
   response.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
-  // A live program may have no events yet: the page must know that it is connected.
+  // A live program may have no events yet, and the page must be notified of the connection.
   response.flushHeaders();
-  // Reads at the speed of the page. When either side closes, the other one is closed.
+  // Reads at the speed of the page. When either connection closes, the other one is closed.
   await pipeline(trace, response).catch(() => response.destroy());
 }
 

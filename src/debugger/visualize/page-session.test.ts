@@ -7,29 +7,28 @@ import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
 import { Sessions } from './page-session.ts';
 
-test('a session has the chart of the build for a machine of chartpilot', async () => {
+test('the session of a trace has the chart of the build for a machine of chartpilot', async () => {
   const chart = statechartOf(epochMachine);
   const known = readKnownCharts()[chartKey(chart)]?.whole;
   expect(known, 'run npm run build').toContain('data-machine="epoch"');
-  // As it is in a trace that was read.
   const read = JSON.parse(JSON.stringify(chart)) as typeof chart;
   expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(known);
 });
 
-test('a session draws the chart of any other machine from the trace', async () => {
+test('the session of a trace has a chart of any other machine that is drawn from the trace', async () => {
   const sessions = new Sessions();
   const { charts } = await sessions.of(header);
   expect(charts.light).toContain('data-path="green"');
   expect((await sessions.of(header)).charts.light).toBe(charts.light);
 });
 
-test("a session draws a changed machine with the name of one of chartpilot's", async () => {
+test("the session of a trace has a chart of a changed machine that has the name of one of chartpilot's", async () => {
   const [chart] = header.machines;
   const { charts } = await new Sessions().of({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
   expect(charts.epoch).toContain('data-path="green"');
 });
 
-test('a session omits the chart of an invalid machine and has the others', async () => {
+test('the session of a trace omits the chart of an invalid machine and has the others', async () => {
   const broken = [
     { id: 'without states', states: [], transitions: [] },
     {
@@ -46,10 +45,10 @@ test('a session omits the chart of an invalid machine and has the others', async
   });
 });
 
-test('a session omits the chart of a machine that takes too long and contains the reason', async () => {
+test('the session of a trace omits the chart of a machine that takes too long and contains the reason', async () => {
   const sessions = new Sessions(undefined, {}, { machineMs: 5_000 });
   const hostile = sessions.of({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
-  // On a busy machine the other one may also take too long; then it is drawn on the next request.
+  // On a busy machine the other chart may also take too long, and is then drawn on the next request.
   await eventually('the other machine is drawn', async () => 'light' in (await sessions.of(header)).charts);
   expect(await hostile).toMatchObject({ charts: {}, notDrawn: { tangle: 'time limit reached: 5 s for a machine' } });
 });

@@ -18,7 +18,7 @@ export class Sessions {
 
   readonly #limits: Partial<DrawingLimits>;
 
-  /** @param diagrams folder or file that every trace is checked against; default: those of its program */
+  /** @param diagrams folder or file that every trace is checked against (default: those of its program) */
   constructor(diagrams?: string, known = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
     this.#diagrams = diagrams;
     this.#limits = limits;
@@ -28,7 +28,7 @@ export class Sessions {
   async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
     const drawn: (readonly [string, MachinePictures])[] = [];
     const notDrawn: (readonly [string, string])[] = [];
-    // A trace is untrusted: a machine that cannot be drawn must not affect the others, nor other traces.
+    // A trace is untrusted, and a machine that cannot be drawn must not affect the others, nor other traces.
     const thread = new DrawingThread(this.#limits);
     try {
       for (const chart of machines) {
@@ -54,7 +54,7 @@ export class Sessions {
     const drawn = thread.draw('pictures', chart);
     this.#pictures.set(key, drawn);
     return drawn.then((answer) => {
-      // A failure, perhaps because of a time limit or load, is tried again on the next request.
+      // A failure, perhaps because of a time limit or load, is retried on the next request.
       if ('failed' in answer) this.#pictures.delete(key);
       return answer;
     });

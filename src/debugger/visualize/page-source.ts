@@ -2,19 +2,18 @@ import type { Readable } from 'node:stream';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import type { Source } from '../page-data.ts';
 
-/** A trace that the page can open. */
 export interface PageSource extends Source {
   /**
    * The current header of the trace.
    *
-   * @throws ChartpilotError if the trace is unavailable, with instructions.
+   * @throws ChartpilotError if the trace is unavailable, with instructions
    */
   header(): Promise<TraceHeader>;
   /**
    * The trace as text: its header, then its records. With `follow`, the trace of a live program continues until the
-   * program ends; an interrupted one ends with an error.
+   * program ends; an interrupted trace ends with an error.
    *
-   * @throws ChartpilotError as {@link PageSource.header}.
+   * @throws ChartpilotError as {@link PageSource.header}
    */
   read(options: { readonly follow: boolean }): Promise<Readable>;
 }

@@ -5,14 +5,14 @@ import { type PageServerOptions, startPageServer } from './page-server.ts';
 export interface ServePageOptions extends PageServerOptions {
   /** Whether to open it in the user's browser. */
   readonly open?: boolean;
-  /** The page is closed when this resolves. Default: on Ctrl-C. */
+  /** The server is closed when this resolves (default: on Ctrl-C). */
   readonly enough?: Promise<unknown>;
 }
 
 /**
  * Serves the page and prints its address, the only line on standard output, until the user ends it.
  *
- * @throws ChartpilotError as {@link startPageServer}.
+ * @throws ChartpilotError as {@link startPageServer}
  */
 export async function servePage(options: ServePageOptions, { out, error }: CommandOutput): Promise<void> {
   const server = await startPageServer(options);

@@ -12,12 +12,11 @@ async function page(...traces: readonly string[]): Promise<string> {
   return html;
 }
 
-/** The content of the element with this ID. */
 function element(html: string, id: string): string {
   return new RegExp(`<script type="[^"]+" id="${id}">([^<]*)</script>`).exec(html)![1]!;
 }
 
-test('a single file contains the sources, their sessions and their traces', async () => {
+test('the single-file page contains the sources, their sessions and their traces', async () => {
   const html = await page(traceText(2), traceText(4));
   expect(JSON.parse(element(html, 'chartpilot-sources'))).toEqual([
     { name: 'trace 0', kind: 'file', place: 'trace 0' },
@@ -28,7 +27,7 @@ test('a single file contains the sources, their sessions and their traces', asyn
   expect(JSON.parse(element(html, 'chartpilot-session-1')).charts.light).toContain('<svg');
 });
 
-test('a single file escapes markup in a trace', async () => {
+test('the single-file page escapes markup in a trace', async () => {
   const hostile = { ...event(1), event: { type: 'light.changed', text: '</script><script>alert(1)</script><!--' } };
   const html = await page(formatTraceLine(header) + formatTraceLine(hostile));
   const trace = element(html, 'chartpilot-trace-0').trim().split('\n');
@@ -36,7 +35,7 @@ test('a single file escapes markup in a trace', async () => {
   expect(html).not.toContain('alert(1)</script>');
 });
 
-test('a single file sends no requests and runs only its own script', async () => {
+test('the single-file page sends no requests and runs only its own script', async () => {
   const html = await page(traceText(1));
   const [, hash] = /script-src 'sha256-([^']+)'/.exec(html)!;
   const script = html.slice(html.indexOf('\n<script>') + 9, html.lastIndexOf('</script>'));

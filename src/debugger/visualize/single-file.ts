@@ -8,11 +8,11 @@ import type { PageSource } from './page-source.ts';
 
 export interface SingleFileOptions {
   readonly sources: readonly PageSource[];
-  /** The diagrams that every trace is checked against; default: those of its program. */
+  /** The diagrams that every trace is checked against (default: those of its program). */
   readonly diagrams?: string;
 }
 
-/** The text in pieces, because a trace may be large. Of a live program it contains the current records. */
+/** The text in pieces, because a trace may be large. The trace of a live program ends at its current record. */
 export async function* singleFile({ sources, diagrams }: SingleFileOptions): AsyncGenerator<string> {
   const files = readPageFiles();
   const hash = createHash('sha256').update(inlineScript(files['page.js'])).digest('base64');

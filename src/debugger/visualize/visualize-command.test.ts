@@ -44,7 +44,7 @@ async function refusal(files: string[], options: VisualizeCommandOptions): Promi
   return error as ChartpilotError;
 }
 
-test('visualize prints only the address on standard output, and serves the page until it is ended', async () => {
+test('chartpilot visualize prints only the address on standard output, and serves the page until the user ends it', async () => {
   const { promise: enough, resolve } = Promise.withResolvers<void>();
   const told = new Told();
   const running = run([trace], { enough }, told);
@@ -56,7 +56,7 @@ test('visualize prints only the address on standard output, and serves the page 
   await expect(fetch(address)).rejects.toThrow();
 });
 
-test('visualize --open starts the browser without a secret in its arguments', async () => {
+test('chartpilot visualize --open starts the browser without a secret in its arguments', async () => {
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
   writeFileSync(
     join(folder, opener),
@@ -79,7 +79,7 @@ test('visualize --open starts the browser without a secret in its arguments', as
   await running;
 });
 
-describe('the token of each program', () => {
+describe('the token of a program in chartpilot visualize', () => {
   /** A program that sends a trace only for its own token. */
   async function program(token: string): Promise<string> {
     const server = createServer(({ headers }, response) => {
@@ -92,7 +92,7 @@ describe('the token of each program', () => {
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  test('is the --token at the same position, or the only one', async () => {
+  test('is the --token at the position of its address, or the only --token', async () => {
     const attach = [await program('first'), await program('second')];
     const output = join(folder, 'page.html');
     await run([], { attach, token: ['first', 'second'], output });
@@ -108,7 +108,7 @@ describe('the token of each program', () => {
   });
 });
 
-test('visualize --output writes one file and exits', async () => {
+test('chartpilot visualize --output writes one file and exits', async () => {
   const output = join(folder, 'page.html');
   const told = await run([trace], { output });
   expect(told.out).toBe('');
@@ -116,7 +116,7 @@ test('visualize --output writes one file and exits', async () => {
   expect(readFileSync(output, 'utf8')).toContain('"light.changed"');
 });
 
-test('visualize reports user errors with instructions before it serves the page', async () => {
+test('chartpilot visualize reports user errors with instructions before it serves the page', async () => {
   const cases: [string[], VisualizeCommandOptions, Partial<ChartpilotError>][] = [
     [[], {}, { code: 'FLAG_INVALID' }],
     [[join(folder, 'absent')], {}, { code: 'FILE_UNREADABLE', fields: { path: join(folder, 'absent') } }],
@@ -137,7 +137,7 @@ test('visualize reports user errors with instructions before it serves the page'
   for (const [files, options, error] of cases) expect(await refusal(files, options)).toMatchObject(error);
 });
 
-describe('several programs', () => {
+describe('the traces of several programs in chartpilot visualize', () => {
   const links = [{ event: 'passed', side: 'sends', key: '{nonce}', text: 'letter' }] as const;
   const written = (name: string, side: 'sends' | 'receives', more = ''): string => {
     const path = join(folder, name);
@@ -155,7 +155,7 @@ describe('several programs', () => {
     return readFileSync(output, 'utf8');
   };
 
-  test('are not overwritten by the page', async () => {
+  test('are not overwritten by --output', async () => {
     const path = written('a.trace', 'sends');
     const before = readFileSync(path, 'utf8');
     for (const output of [path, join(folder, '.', 'a.trace')]) {
@@ -171,7 +171,7 @@ describe('several programs', () => {
     expect(html).toContain('"letter"');
   });
 
-  test('are shown only separately without an arrow between them, or if one cannot be read completely', async () => {
+  test('are shown only separately if there is no arrow between them, or if a trace cannot be read completely', async () => {
     expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('"name":"on one axis"');
     const broken = written('c.trace', 'receives', '{"kind":"what"}\n');
     expect(await page(written('a.trace', 'sends'), broken)).not.toContain('"name":"on one axis"');

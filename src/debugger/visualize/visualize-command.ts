@@ -18,11 +18,10 @@ import { type ServePageOptions, servePage } from './serve-page.ts';
 import { singleFile } from './single-file.ts';
 
 export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' | 'open' | 'diagrams' | 'enough'> {
-  /** Addresses of running programs. */
   readonly attach?: readonly string[];
   /**
-   * One for all programs, or one for each address, in the same order. Default: `$CHARTPILOT_TOKEN`, then each program's
-   * run directory.
+   * One for all programs, or one for each address, in the same order (default: `$CHARTPILOT_TOKEN`, then each program's
+   * run directory).
    */
   readonly token?: readonly string[];
   readonly runDir?: string;
@@ -33,7 +32,7 @@ export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' |
 /**
  * `chartpilot visualize`: returns when the user ends it, or the page is written.
  *
- * @throws ChartpilotError if a trace is unavailable, the port is in use, or a flag is invalid.
+ * @throws ChartpilotError if a trace is unavailable, the port is in use, or a flag is invalid
  */
 export async function visualize(
   files: readonly string[],
@@ -42,7 +41,7 @@ export async function visualize(
 ): Promise<void> {
   const sources = await sourcesOf(files, options);
   const { port, open, diagrams, enough } = options;
-  // Validated here, because the page would only show its trace without them.
+  // Validated early, because the page would show its trace without the invalid diagrams.
   if (diagrams !== undefined) loadDiagrams(diagrams);
   const common = { sources, ...(diagrams !== undefined && { diagrams }) };
   if (options.output !== undefined) {
@@ -90,7 +89,8 @@ function tokensOf({
 }
 
 /**
- * The merged trace of several programs as an additional source after the files, because most users need a separate trace.
+ * The merged trace of several programs as an additional source after the files, because most users need a separate
+ * trace.
  */
 async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
   const small = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= mostBytesTogether;
@@ -104,7 +104,7 @@ async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
   }
 }
 
-/** The merged trace is held in memory three times. */
+/** Memory contains the merged trace three times. */
 const mostBytesTogether = 64 * 1024 * 1024;
 
 function sizeOf(files: readonly string[]): number {

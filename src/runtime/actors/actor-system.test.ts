@@ -52,7 +52,6 @@ const house = setup({
   },
 });
 
-/** A sink that keeps its lines in memory. */
 function memory(): TraceSink & { lines: TraceLine[] } {
   const lines: TraceLine[] = [];
   return { lines, write: (line) => void lines.push(line), flush() {}, close() {} };
@@ -88,7 +87,7 @@ describe('the header of a trace', () => {
   });
 });
 
-describe('the record of a new actor', () => {
+describe('the spawn record of an actor', () => {
   test('contains its parent, its machine and its input', () => {
     const { find } = houseWith();
     expect(find({ kind: 'spawn', actor: 'lamp-1' })).toMatchObject({
@@ -99,7 +98,7 @@ describe('the record of a new actor', () => {
     expect(find({ kind: 'spawn', actor: 'house/meter' })).not.toHaveProperty('machine');
   });
 
-  test('has a stable name: a chart its ID, an effect the names of its parent and itself', () => {
+  test('has a stable name: the ID of a chart, and for an effect the names of its parent and itself', () => {
     const { actor } = houseWith();
     expect(actorName(actor)).toBe('house');
     expect(actorName(actor.getSnapshot().children['lamp-1']!)).toBe('lamp-1');
@@ -107,8 +106,8 @@ describe('the record of a new actor', () => {
   });
 });
 
-describe('the record of a step', () => {
-  test('contains the event that caused it, the transition, and what changed in the context', () => {
+describe('the transition record of a chart', () => {
+  test('contains the event that caused it, the transition, and the changes of the context', () => {
     const { actor, records, header } = houseWith();
     actor.send({ type: 'dusk' });
     const lampOn = eventTo(records(), 'lamp.on');
@@ -158,7 +157,7 @@ describe('the record of a step', () => {
     expect(night).toMatchObject({ cause: eventTo(records(), 'meter.read').seq });
   });
 
-  test('refers to the spawn if it is the first, whatever was sent before it', () => {
+  test('refers to the spawn if that is the first event, whatever was sent before it', () => {
     const { records, find } = houseWith();
     expect(find({ kind: 'transition', actor: 'lamp-1', from: '' })).toMatchObject({
       cause: find({ kind: 'spawn', actor: 'lamp-1' }).seq,
@@ -168,8 +167,8 @@ describe('the record of a step', () => {
   });
 });
 
-describe('the record of an effect', () => {
-  test('has no cause for the events that the effect sends, because it sends them asynchronously', () => {
+describe('the record of an event that an effect sends', () => {
+  test('has no cause, because the effect sends it asynchronously', () => {
     const { actor, records } = houseWith();
     actor.send({ type: 'dusk' });
     expect(eventTo(records(), 'meter.read')).not.toHaveProperty('cause');
@@ -191,8 +190,8 @@ describe('the record of a timer', () => {
   });
 });
 
-describe('omitted events', () => {
-  test('are not recorded, nor the context that they change, until a state changes', () => {
+describe('an omitted event', () => {
+  test('is not recorded, nor the context that it changes, until a state changes', () => {
     const { actor, records, lampRef, header } = houseWith({ omits: ['lamp.turn'] });
     expect(header.omits).toEqual(['lamp.turn']);
     actor.send({ type: 'dusk' });
@@ -207,8 +206,8 @@ describe('omitted events', () => {
   });
 });
 
-describe('data that leaves the program', () => {
-  test('is redacted and cut; observers receive it as it was passed', () => {
+describe('the data of a recorded event', () => {
+  test('is redacted and truncated, while observers receive the original', () => {
     const { actor, records, seen } = houseWith({ secrets: ['hunter2hunter2'] });
     const list = Array.from({ length: 40 }, (_, i) => i);
     actor.send({ type: 'dusk', password: 'x', note: 'it is hunter2hunter2', list } as never);
@@ -219,14 +218,14 @@ describe('data that leaves the program', () => {
   });
 });
 
-test('the name of a state contains the whole path of every region', () => {
+test('the name of a state contains the full path of every region', () => {
   expect(stateName({ a: { b: 'c' } })).toBe('a.b.c');
   expect(stateName({ p: { x: 'on', y: { z: 'deep' } } })).toBe('p.x.on | p.y.z.deep');
   expect(stateName({ p: {} })).toBe('p');
   expect(stateName(undefined)).toBe('');
 });
 
-test('guards in a header are written in words', () => {
+test('the header of a trace describes guards in words', () => {
   const machine = setup({ guards: { dry: () => true, warm: () => true } }).createMachine({
     id: 'weather',
     initial: 'day',
@@ -248,7 +247,7 @@ test('guards in a header are written in words', () => {
   expect(chart!.transitions.map(({ guard }) => guard)).toEqual(['not dry', 'in day']);
 });
 
-test('a sink that throws disturbs neither the actors nor the other sinks, and is reported once', async () => {
+test('a sink that throws an error affects neither the actors nor the other sinks, and is reported once', async () => {
   const warnings: string[] = [];
   const warned = (warning: Error): void => void warnings.push(warning.message);
   process.on('warning', warned);
@@ -272,7 +271,7 @@ test('a sink that throws disturbs neither the actors nor the other sinks, and is
   expect(warnings).toEqual(['trace: no room']);
 });
 
-test('an event that a chart does not declare in its state is reported; one that it ignores, or takes only on a condition, is not', () => {
+test('an event that a chart does not declare in its state is recorded as unexpected, but not an event that the chart ignores or accepts on a condition', () => {
   const valve = setup({ guards: { never: () => false } }).createMachine({
     id: 'valve',
     initial: 'shut',

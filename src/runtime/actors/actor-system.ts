@@ -24,7 +24,6 @@ export function startRoot<TLogic extends AnyActorLogic>(logic: TLogic, options: 
   return actor.start();
 }
 
-/** Resolves with the output of a root actor when it is done; rejects when it fails. */
 export function whenDone<TLogic extends AnyActorLogic>(actor: Actor<TLogic>): Promise<SnapshotFrom<TLogic>['output']> {
   return new Promise((resolve, reject) => {
     const settle = (): void => {

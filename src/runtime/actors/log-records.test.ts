@@ -37,7 +37,7 @@ const transition = (actor: string, from: string, to: string, on: string) =>
   ({ kind: 'transition', actor, from, to, on }) as const;
 
 describe('the log of transitions', () => {
-  test('has an info line with the event if the word of the state changes, and a debug line for other transitions', () => {
+  test("has an info line with the event if the operator's word for the state changes, and a debug line for other transitions", () => {
     const { recorder, lines } = recorded();
     recorder.record(transition('supervisor', '', 'idle', 'xstate.init'));
     recorder.record(transition('supervisor', 'idle', 'running.restarting', 'xstate.after.backoff.supervisor.idle'));
@@ -54,7 +54,7 @@ describe('the log of transitions', () => {
     ]);
   });
 
-  test('has one line per transition in the words of an operator', () => {
+  test("has one line per transition in operators' words", () => {
     const lines: string[] = [];
     const recorder = createRecorder({ program: 'test' });
     logRecords(recorder, createLogger({ write: (line) => lines.push(line.split('\t').slice(1).join(' ')) }), {
@@ -93,7 +93,7 @@ describe('the log of transitions', () => {
     ]);
   });
 
-  test('uses the words of the chart for numbered actors, and keeps the state of each', () => {
+  test('uses the words of the chart for numbered actors, and tracks the state of each', () => {
     const { recorder, lines } = recorded();
     for (const epoch of [0, 1]) recorder.record(transition(`epoch-${epoch}`, '', 'live', 'xstate.init'));
     recorder.record(transition('epoch-0', 'live', 'draining', 'epoch.drain'));
@@ -120,7 +120,7 @@ describe('the log of transitions', () => {
   });
 });
 
-test('the longest listed prefix of a path decides the word of a state', () => {
+test("the longest listed prefix of a path determines the operator's word for a state", () => {
   const words = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
   expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(words, path))).toEqual([
     ...['one', 'one', null, null, 'three'],
@@ -129,7 +129,7 @@ test('the longest listed prefix of a path decides the word of a state', () => {
 });
 
 describe('the log of a failure', () => {
-  test('has one line with the reason, however many actors pass it on', () => {
+  test('has one line with the reason, however many actors forward it', () => {
     const { recorder, lines } = recorded();
     const event = { type: 'process.failed', reason: 'no such file' };
     recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
@@ -181,7 +181,7 @@ describe('the log of a failure', () => {
     ]);
   });
 
-  test('has the line of a failed actor even if the log ends in the same turn', () => {
+  test('has the line of a failed actor even if the log ends in the same turn of the event loop', () => {
     const recorder = createRecorder({ program: 'test' });
     const { log, lines } = recordingLog();
     const end = logRecords(recorder, log, { states });
@@ -205,7 +205,7 @@ describe('the log of a failure', () => {
     ]);
   });
 
-  test('has an entry in the tables for every type that the protocols declare', () => {
+  test('has an entry in the tables of log events for every failure type that the protocols declare', () => {
     const types = new Set([...agentCatalogue, ...discoveryCatalogue].map(({ type }) => type).filter(isFailureType));
     expect(types.size).toBeGreaterThan(30);
     expect([...types].filter((type) => !isLogged(type))).toEqual([]);

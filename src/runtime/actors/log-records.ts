@@ -1,4 +1,4 @@
-/** Logs what the statecharts do: state changes that operators know, and failures. */
+/** Logs state changes of statecharts that operators know, and failures. */
 
 import { isLogged, type LogEntry } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
@@ -8,15 +8,15 @@ import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
 
-/** States and causes in the words of an operator; charts that are not listed are logged at debug level only. */
+/** Operators' words for states and causes; charts that are not listed are logged at debug level only. */
 export interface OperatorStates {
   /**
    * By chart (the actor's name without a number), then by the path of a state; the longest listed prefix of a path
-   * decides. `null`: a transient state, so the previous word is kept.
+   * applies. `null` is a transient state, for which the previous word is kept.
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
-   * By event type, or for an event of XState as {@link causeInWords} writes it; `{name}` is replaced with that field.
+   * By event type, or for an event of XState as {@link causeInWords} formats it; `{name}` is replaced with that field.
    * Of several texts, the first whose fields the event has. An event without a matching text is shown as its key.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
@@ -26,7 +26,6 @@ export interface OperatorStates {
 
 export interface RecordLogOptions {
   readonly states: OperatorStates;
-  /** A specific entry for a record; `undefined` for the general one. */
   readonly entry?: (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined;
 }
 
@@ -37,10 +36,6 @@ const repetitionMs = 200;
 const maxFactCharacters = 24;
 const redact = redactor();
 
-/**
- * Logs the records of a recorder.
- * @returns a function that stops it
- */
 export function logRecords(recorder: Recorder, log: Logger, { states, entry }: RecordLogOptions): () => void {
   const logged = new Map<string, number>();
   const general = new Map<string, LogEntry>();
@@ -68,7 +63,8 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     const reason = String(failure.reason);
     for (const [earlier, at] of logged) if (record.t - at > repetitionMs) logged.delete(earlier);
     const isGeneral = failure.event === 'actor.failed';
-    // The parent of the failed actor reports the consequence in the same turn: its line replaces the general one.
+    // The parent of the failed actor reports the consequence in the same turn of the event loop, and its line replaces
+    // the general one.
     if (!isGeneral && general.delete(reason)) log.write(failure);
     if (logged.has(reason)) return;
     logged.set(reason, record.t);
@@ -142,7 +138,7 @@ export function wordOf(words: Readonly<Record<string, string | null>>, path: str
 
 const failureTypes = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
 
-/** Whether events of this type report a failure. Each has an entry in `src/runtime/log-events`. */
+/** Each such type has an entry in `src/runtime/log-events`. */
 export const isFailureType: (type: string) => boolean = remembering((type) => failureTypes.test(type));
 
 function failureIn(record: TraceRecord): LogEntry | undefined {
@@ -166,7 +162,6 @@ function failureIn(record: TraceRecord): LogEntry | undefined {
 
 type EventRecord = TraceRecord & { kind: 'event' };
 
-/** The event of a transition, as it was delivered to its actor. */
 function eventOf(delivered: TraceRecord | undefined, { actor, on }: Transition): EventRecord['event'] | undefined {
   if (delivered?.kind !== 'event' || delivered.to !== actor || delivered.event.type !== on) return undefined;
   return delivered.event;
@@ -200,7 +195,7 @@ function filledIn(text: string, event: EventRecord['event'] | undefined): string
   return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event![name]));
 }
 
-/** An event type as it is (`config.changed`), or an event of XState in plain words. */
+/** The type of an event (`config.changed`), or a description of an event of XState. */
 export function causeInWords(cause: string): string {
   if (cause === 'xstate.init') return 'start';
   const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];

@@ -3,10 +3,10 @@ import type { AnyActorRef, EventObject } from 'xstate';
 import type { Peer } from '../../../machines/peers.ts';
 
 /**
- * Delivers an event with its sender, so that a trace shows the sender. `send` of an actor that is not a machine would
- * record "from outside". The sender may belong to another actor system.
+ * Delivers an event with its sender, so that a trace shows the sender; `send` of an actor that is not a machine would
+ * be recorded as "from outside". The sender may belong to another actor system.
  *
- * @param target `undefined` if the actor does not exist yet or any more
+ * @param target `undefined` if the actor does not exist
  */
 export function relay<Event extends EventObject>(
   source: AnyActorRef | undefined,

@@ -23,14 +23,14 @@ describe('specialUseOf', () => {
       text,
       'malformed',
     ]),
-  ])('%j is %s', (address, use) => expect(specialUseOf(address)).toBe(use));
+  ])('classifies %j as %s', (address, use) => expect(specialUseOf(address)).toBe(use));
 
   it.each([
     ...['10.0.0.1', '192.168.1.1', '100.64.0.1', '8.8.8.8', '126.255.255.255', '128.0.0.1', '169.253.255.255'],
     ...['223.255.255.255', '2001:db8::1', 'fd00::1', 'fd00:ec3::254', 'fe7f::1', '2600::7f00:1', '2001:4860::8888'],
     ...['::ffff:10.0.0.1', '::10.0.0.1', '64:ff9b::808:808', '64:ff9b:1::8.8.8.8', '64:ff9b:1:808:8:800::'],
     ...['2002:808:808::1', '2001:0:808:808:0:0:f7f7:f7f7', '64:ff9b:2::7f00:1'],
-  ])('%s has no special use', (address) => expect(specialUseOf(address)).toBeUndefined());
+  ])('returns no special use for %s', (address) => expect(specialUseOf(address)).toBeUndefined());
 
   const hex = (ipv4: string): string[] => ipv4.split('.').map((byte) => Number(byte).toString(16).padStart(2, '0'));
   const forms: Readonly<Record<string, (bytes: readonly string[], ipv4: string) => string>> = {
@@ -63,7 +63,7 @@ describe('specialUseOf', () => {
   ] as const;
   it.each(
     Object.entries(forms).flatMap(([form, write]) => ipv4s.map(([ipv4, use]) => [form, ipv4, use, write] as const)),
-  )('reads an address in the form %s of %s as %s', (_, ipv4, use, write) => {
+  )('returns for an address in the form %s of %s the IPv4 address %s', (_, ipv4, use, write) => {
     const address = write(hex(ipv4), ipv4);
     expect(embeddedIpv4sOf(address)).toContain(ipv4);
     expect(specialUseOf(address)).toBe(use);

@@ -1,6 +1,6 @@
 /**
- * IP addresses that reach no workload of the network but the host itself, its link, or its cloud. Objects of
- * configuration may not name them.
+ * IP addresses that reach no workload of the network but the host itself, its link, or its cloud. Configuration objects
+ * must not name them.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
@@ -37,7 +37,8 @@ const uses = Object.entries(networksByUse).map(([use, networks]) => ({
 
 /**
  * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for the address of a
- * possible workload. For restrictions. A privilege of loopback uses `isLoopback`, which ignores embedded addresses.
+ * possible workload. For restrictions only: a privilege of loopback uses `isLoopback`, which ignores embedded
+ * addresses.
  */
 export function specialUseOf(address: string): SpecialUse | undefined {
   if (!isIPv4(address) && !isIPv6(address)) return 'malformed';
@@ -52,7 +53,7 @@ export function specialUseOf(address: string): SpecialUse | undefined {
 interface Embedding {
   /** The first groups of 16 bits. */
   readonly prefix: readonly number[];
-  /** Positions of the four bytes of the IPv4 address; one list for each layout. */
+  /** Positions of the four bytes of the IPv4 address, one list per layout. */
   readonly layouts: readonly (readonly number[])[];
 }
 
@@ -70,8 +71,8 @@ const embeddings: readonly Embedding[] = [
 ];
 
 /**
- * NAT64's local prefix (RFC 8215). Its length decides the layout (RFC 6052 §2.2) and is unknown here, so all layouts
- * are read.
+ * NAT64's local prefix (RFC 8215). Its length determines the layout (RFC 6052 §2.2) and is unknown, so all layouts are
+ * read.
  */
 const localNat64: Embedding = {
   prefix: [0x64, 0xff9b, 1],
@@ -79,8 +80,9 @@ const localNat64: Embedding = {
 };
 
 /**
- * IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated, NAT64, 6to4,
- * Teredo, ISATAP. A list of blocked IPv4 networks applies to these as well. Empty for an IPv4 address and for any other text.
+ * IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated,
+ * NAT64, 6to4, Teredo, ISATAP. A list of blocked IPv4 networks applies to these as well. Empty for an IPv4 address and
+ * for any other text.
  */
 export function embeddedIpv4sOf(address: string): readonly string[] {
   if (!isIPv6(address)) return [];
@@ -106,7 +108,7 @@ function groupsOf(address: string): number[] {
   return [...head!, ...zeros, ...(tail ?? [])].map((group) => Number.parseInt(group, 16));
 }
 
-/** `fe80::1` of `fe80::1%eth0`: the zone names an interface of a host. */
+/** `fe80::1` of `fe80::1%eth0`, whose zone names an interface of a host. */
 function withoutZone(address: string): string {
   return address.replace(/%.*$/, '');
 }

@@ -1,5 +1,5 @@
 /**
- * DNS messages. The library parses queries. Responses are written here, with the compression that the library lacks
+ * DNS messages. The library parses queries. This module writes responses, with the compression that the library lacks
  * (RFC 1035 §4.1.4). Responses of upstream servers are forwarded unchanged.
  */
 import { decode, type OptAnswer, RECURSION_DESIRED } from 'dns-packet';
@@ -11,24 +11,20 @@ const responseCodes: Readonly<Record<ResponseCode, number>> = {
 };
 
 export interface Query {
-  /** The bytes as received. */
   readonly message: Buffer;
   /** The name in lower case, with a trailing dot. */
   readonly name: string;
   /** The address type to look up in the table; `undefined` for another type, or a name that no table can contain. */
   readonly addressType: AddressType | undefined;
-  /** Type of the requested records. */
   readonly type: number;
   /** Class IN, and each label of the name is one label. */
   readonly isInternet: boolean;
-  /** Offset of the end of the question. */
   readonly questionEnd: number;
-  /** Limit of a UDP response in bytes. */
   readonly maxUdpBytes: number;
   readonly hasEdns: boolean;
 }
 
-/** `drop`: not a query, so no client waits; `failed`: the response to send. */
+/** `drop`: not a query, so no client waits. `failed`: contains the response to send. */
 export type ReadQuery = { kind: 'query'; query: Query } | { kind: 'failed'; response: Buffer } | { kind: 'drop' };
 
 const headerBytes = 12;
@@ -44,11 +40,11 @@ const typeCname = 5;
 const typeOpt = 41;
 const ttlSeconds = 30;
 const minUdpBytes = 512;
-/** No datagram is larger, whatever size a client announces. */
+/** Limit of a datagram, whatever size a client announces. */
 const maxUdpBytes = 65_000;
 /** UDP size announced to upstream servers, which needs no fragments on usual networks. */
 const ownUdpBytes = 1232;
-/** A message with more records is not a query: the library allocates as many as the header announces. */
+/** A message with more records is not a query; the library allocates as many as the header announces. */
 const maxRecords = 32;
 const dot = 0x2e;
 /** A pointer to the name in the question, which always follows the header. */
@@ -58,7 +54,7 @@ const questionName = 0xc000 | headerBytes;
 export function readQuery(message: Buffer): ReadQuery {
   if (message.length < headerBytes) return { kind: 'drop' };
   const flags = message.readUInt16BE(2);
-  // Responding to a response could loop forever.
+  // A response to a response could cause a loop.
   if ((flags & isResponse) !== 0) return { kind: 'drop' };
   const failed = (code: ResponseCode): ReadQuery => ({ kind: 'failed', response: failure(message, code) });
   if ((flags & opcodeBits) !== 0) return failed('NOTIMP');
@@ -98,7 +94,7 @@ export function readQuery(message: Buffer): ReadQuery {
 
 /**
  * The name in the question, byte by byte, so that a letter of another alphabet never becomes an ASCII letter in lower
- * case. `undefined` for a pointer, which has no valid target there.
+ * case. `undefined` for a pointer, which has no valid target in the question.
  */
 function readName(message: Buffer): { name: string; end: number; hasDots: boolean } | undefined {
   let name = '';
@@ -147,7 +143,8 @@ function writeHeader(
 
 /**
  * The response from the table: the alias first, then the addresses of the requested type in random order; no records if
- * the name has only others. Records beyond `maxBytes` are omitted, and the response is marked as truncated.
+ * the name has only addresses of the other type. Records beyond `maxBytes` are omitted, and the response is marked as
+ * truncated.
  */
 export function buildResponse(query: Query, found: FoundName, maxBytes: number, random = Math.random): Buffer {
   const { message, questionEnd, addressType, hasEdns } = query;
@@ -187,7 +184,6 @@ export function buildResponse(query: Query, found: FoundName, maxBytes: number, 
   return response;
 }
 
-/** Name, type, class and TTL. */
 function recordHead(pointer: number, type: number): Buffer {
   const head = Buffer.alloc(10);
   head.writeUInt16BE(pointer, 0);
@@ -203,7 +199,7 @@ function lengthOf(data: Buffer): Buffer {
   return length;
 }
 
-/** Names of the table are validated: labels fit. */
+/** Names of the table are validated, so labels fit. */
 function wireName(name: string): Buffer {
   const labels = name.slice(0, -1).split('.');
   return Buffer.concat([
@@ -232,7 +228,7 @@ export function withId(message: Buffer, id: number): Buffer {
   return copy;
 }
 
-/** Whether a message is the response to this query, by its ID and its question; a failure may omit the question. */
+/** Compares ID and question; a failure may omit the question. */
 export function isResponseTo(message: Buffer, id: number, { message: query, questionEnd }: Query): boolean {
   if (message.length < headerBytes || message.readUInt16BE(0) !== id) return false;
   if ((message.readUInt16BE(2) & isResponse) === 0) return false;
@@ -241,7 +237,7 @@ export function isResponseTo(message: Buffer, id: number, { message: query, ques
   return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(query);
 }
 
-/** The failure of a server that does not know EDNS or refuses this client: it omits the question. */
+/** The failure of a server that does not support EDNS or refuses this client omits the question. */
 function isBareFailure(message: Buffer): boolean {
   return message.readUInt16BE(4) === 0 && (message.readUInt16BE(2) & responseCodeBits) !== 0;
 }

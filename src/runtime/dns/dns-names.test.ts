@@ -1,4 +1,4 @@
-/** Names of spec/agent.md §9, with its test table: own namespace ns1, domain and search ns1.svc.cluster.local. */
+/** Names of spec/agent.md §9, with its test table: namespace ns1, domain and search ns1.svc.cluster.local. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { type NameTable_NameInfoSchema, NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
@@ -83,7 +83,7 @@ describe('the table of §9', () => {
     ['empty.test.', 'none'],
     ['.', 'none'],
     ['ns1.svc.cluster.local.', 'none'],
-  ])('%s → %s', (name, expected) => {
+  ])('resolves %s to %s', (name, expected) => {
     expect(lookup(name)).toBe(expected);
   });
 });

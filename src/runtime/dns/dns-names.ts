@@ -13,21 +13,21 @@ export type AddressType = 'A' | 'AAAA';
 export type Addresses = Readonly<Record<AddressType, readonly Buffer[]>>;
 
 export interface FoundName {
-  /** The name that the queried name is an alias of; absent if it has the addresses itself. */
+  /** The name that the queried name is an alias of; absent if it has addresses. */
   readonly alias?: string;
   readonly addresses: Addresses;
 }
 
-/** The workload of the client, which short names depend on. */
+/** Properties of the client's workload on which short names depend. */
 export interface WorkloadNames {
   readonly namespace: string;
   /** `ns1.svc.cluster.local`. */
   readonly domain: string;
-  /** The first search domain of resolv.conf; applications try it first. Empty: none. */
+  /** The first search domain of resolv.conf, which applications try first; empty if there is none. */
   readonly search: string;
 }
 
-/** Maximum length of a name in wire format. A longer one cannot be queried. */
+/** Maximum length of a name in wire format. A longer name cannot be queried. */
 const maxNameBytes = 255;
 const maxLabelBytes = 63;
 const headerBytes = 12;
@@ -43,7 +43,7 @@ export class DnsNames {
     this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
   }
 
-  /** Builds the names of a table, in steps: it may have a hundred thousand hosts. */
+  /** Builds the names of a table in steps, because it may have a hundred thousand hosts. */
   static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
     const built = new DnsNames(search);
     const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
@@ -57,7 +57,7 @@ export class DnsNames {
     return built;
   }
 
-  /** Number of hosts that are left out: no valid address, or no valid name. */
+  /** Number of omitted hosts, which have no valid address or no valid name. */
   get skipped(): number {
     return this.#skipped;
   }
@@ -66,7 +66,7 @@ export class DnsNames {
     return this.#hosts.size;
   }
 
-  /** All names, including short and alternative ones, each with its addresses as text. */
+  /** All names, including short and alternative ones, with their addresses as text. */
   *entries(): Generator<[name: string, addresses: string[]]> {
     for (const [name, { A, AAAA }] of this.#hosts) yield [name, [...A, ...AAAA].map(textOf)];
   }
@@ -82,7 +82,7 @@ export class DnsNames {
     return undefined;
   }
 
-  /** An application tries its search domains in order: a known name is resolved at the first one. */
+  /** An application tries its search domains in order, and a known name is resolved at the first one. */
   #named(name: string): FoundName | undefined {
     const addresses = this.#hosts.get(name);
     if (addresses !== undefined) return { addresses };
@@ -133,7 +133,7 @@ function* addressesOf({ ips }: NameInfo): Steps<Addresses | undefined> {
   return addresses.A.length + addresses.AAAA.length === 0 ? undefined : addresses;
 }
 
-/** The record data after the header of the only record: the root name, type, class and TTL take 9 bytes. */
+/** The record data after the header of the only record; the root name, type, class and TTL take 9 bytes. */
 function rdata(type: AddressType, ip: string): Buffer {
   const message = encode({ type: 'response', answers: [{ type, name: '.', data: ip }] });
   return Buffer.from(message.subarray(headerBytes + 9));

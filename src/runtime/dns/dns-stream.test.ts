@@ -48,7 +48,7 @@ async function serve(limits: Partial<DnsStreamLimits>, query?: DnsStreamHandlers
 
 const message = Buffer.from('a query');
 
-test('a client that sends a byte at a time does not keep its connection beyond the limit', async () => {
+test('a DNS client that sends a byte at a time is disconnected at the idle limit', async () => {
   const { client, ends, isClosed } = await serve({ idleMs: 200 });
   client.resume();
   const slow = setInterval(() => client.write(Buffer.of(0)), 20);
@@ -59,13 +59,13 @@ test('a client that sends a byte at a time does not keep its connection beyond t
   expect(ends).toEqual(['idle']);
 });
 
-test('a client that sends messages without a query does not keep its connection beyond the limit of pending ones', async () => {
+test('a DNS client that sends messages without a query is disconnected at the limit of pending queries', async () => {
   const { client, queries } = await serve({ maxPending: 2 }, (_, respond) => respond(undefined));
   for (let i = 0; i < 10; i++) client.write(framed(message));
   await eventually('all messages are read', () => queries.length === 10);
 });
 
-test('a query that is longer than the limit closes the connection before it is received', async () => {
+test('a DNS query that is longer than the limit closes the connection before the query is received', async () => {
   const { client, ends, queries, isClosed } = await serve({ maxQueryBytes: 512 });
   client.resume();
   client.write(Buffer.of(0x02, 0x01, 0));
@@ -74,7 +74,7 @@ test('a query that is longer than the limit closes the connection before it is r
   expect(queries).toEqual([]);
 });
 
-test('a query that exceeds the number of pending ones closes the connection', async () => {
+test('a DNS query beyond the limit of pending queries closes the connection', async () => {
   const { client, ends, queries, isClosed } = await serve({ maxPending: 3 }, () => {});
   client.resume();
   client.write(Buffer.concat(Array.from({ length: 10 }, () => framed(message))));
@@ -83,7 +83,7 @@ test('a query that exceeds the number of pending ones closes the connection', as
   expect(queries).toHaveLength(3);
 });
 
-test('a client that does not read its responses is disconnected', async () => {
+test('a DNS client that does not read its responses is disconnected', async () => {
   const { client, ends } = await serve({ maxUnreadBytes: 100_000, maxPending: 100_000 }, (_, respond) =>
     respond(Buffer.alloc(60_000)),
   );
@@ -93,7 +93,7 @@ test('a client that does not read its responses is disconnected', async () => {
   expect(ends).toEqual(['responses not read']);
 });
 
-test('queries beyond the rate wait in the socket, and each gets a response', async () => {
+test('DNS queries beyond the rate wait in the socket, and each gets a response', async () => {
   const { client, queries } = await serve({ queriesPerSecond: 20, maxPending: 100_000 });
   const reader = new TcpMessages();
   let responses = 0;
@@ -108,7 +108,7 @@ test('queries beyond the rate wait in the socket, and each gets a response', asy
   await eventually('40 responses', () => responses === 40);
 });
 
-test('a client that half-closes receives the pending responses first', async () => {
+test('a DNS client that half-closes its connection receives the pending responses first', async () => {
   const pending: ((response: Buffer) => void)[] = [];
   const { client, queries, isClosed } = await serve({}, (_, respond) => pending.push(respond));
   const received: Buffer[] = [];

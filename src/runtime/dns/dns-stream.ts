@@ -3,29 +3,30 @@ import type { Socket } from 'node:net';
 import { framed, TcpMessages } from './tcp-messages.ts';
 
 export interface DnsStreamLimits {
-  /** Queries of the connection that have no response yet. */
   readonly maxPending: number;
   /** Bytes of responses that the client does not read. */
   readonly maxUnreadBytes: number;
-  /** Bytes of a query. */
   readonly maxQueryBytes: number;
   /** Milliseconds without a complete query or a response. Bytes of an incomplete query do not extend it. */
   readonly idleMs: number;
-  /** Queries that are read in a second; the following ones stay in the socket. Absent: no limit. */
+  /** Queries that are read per second; further ones stay in the socket. Absent: no limit. */
   readonly queriesPerSecond?: number;
 }
 
-/** Why a connection was closed. */
 export type DnsStreamEnd = 'idle' | 'too many pending queries' | 'query too long' | 'responses not read';
 
 export interface DnsStreamHandlers {
-  /** Takes a message. `respond` is called once, also after the connection was closed; with `undefined` if the message needs no response. */
+  /**
+   * `respond` is called once, also after the connection was closed; with `undefined` if the message needs no response.
+   */
   readonly query: (message: Buffer, respond: (response: Buffer | undefined) => void) => void;
-  /** A limit closed the connection. */
   readonly limited?: (why: DnsStreamEnd) => void;
 }
 
-/** Serves until the client or a limit closes the connection. A client that has sent all its queries may half-close (RFC 7766 §6.2.3). */
+/**
+ * Serves until the client or a limit closes the connection. A client that has sent all its queries may half-close (RFC
+ * 7766 §6.2.3).
+ */
 export function serveDnsStream(
   connection: Socket,
   limits: DnsStreamLimits,
@@ -55,7 +56,7 @@ export function serveDnsStream(
     if (connection.writableLength > maxUnreadBytes) close('responses not read');
     else endWhenDone();
   };
-  /** Leaves what exceeds the rate in the socket, so that the client waits. */
+  /** Leaves queries that exceed the rate in the socket, so that the client waits. */
   const throttle = (count: number): void => {
     readInSecond += count;
     if (queriesPerSecond === undefined || readInSecond < queriesPerSecond || pause !== undefined) return;

@@ -1,12 +1,11 @@
 /**
  * Reads the control plane's `istio.networking.nds.v1.NameTable` by field numbers. Generated code would load protobuf's
- * descriptors for one message: 3 MB of memory and a tenth of the start time.
+ * descriptors for one message, which take 3 MB of memory and a tenth of the start time.
  */
 
 import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 import type { Steps } from '../turns.ts';
 
-/** The entry of one host. */
 export interface NameInfo {
   readonly ips: readonly string[];
   /** Registry of the service: `Kubernetes`, `External`. */
@@ -17,7 +16,6 @@ export interface NameInfo {
   readonly altHosts: readonly string[];
 }
 
-/** By host name. */
 export type NameTable = ReadonlyMap<string, NameInfo>;
 
 /** Throws if the bytes are no message. */
@@ -28,7 +26,7 @@ export function* readingNameTable(bytes: Uint8Array): Steps<NameTable> {
   return table;
 }
 
-/** The value of a map entry; several parts are merged. */
+/** Parts of a map entry's value are merged. */
 function* infoIn(entry: Uint8Array): Steps<NameInfo> {
   const ips: string[] = [];
   const altHosts: string[] = [];

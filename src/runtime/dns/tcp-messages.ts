@@ -10,7 +10,7 @@ export function framed(message: Buffer): Buffer {
   return frame;
 }
 
-/** Splits received bytes into messages; keeps an incomplete one, of 64 KiB at most. */
+/** Splits received bytes into messages and buffers an incomplete one, of at most 64 KiB. */
 export class TcpMessages {
   #rest: Buffer = Buffer.alloc(0);
 
@@ -27,7 +27,7 @@ export class TcpMessages {
       messages.push(rest.subarray(2, end));
       rest = rest.subarray(end);
     }
-    // A copy: a few bytes would hold a whole chunk.
+    // A slice of a few bytes would keep the entire chunk in memory.
     this.#rest = Buffer.from(rest);
     return messages;
   }

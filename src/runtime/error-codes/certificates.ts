@@ -84,5 +84,5 @@ export const certificateTable = {
   },
 } as const satisfies ErrorTable;
 
-/** `CERTIFICATE_REQUEST_INVALID` is one of `pilot-discovery` (discovery.ts). */
+/** `CERTIFICATE_REQUEST_INVALID` is declared by `pilot-discovery` (discovery.ts). */
 export type CertificateCode = keyof typeof certificateTable | 'CERTIFICATE_REQUEST_INVALID';

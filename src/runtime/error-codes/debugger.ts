@@ -1,6 +1,5 @@
 import type { ErrorTable } from './error-table.ts';
 
-/** Errors of `chartpilot`, the debugger. */
 export const debuggerTable = {
   TRACE_INVALID: {
     meaning: 'invalid trace',

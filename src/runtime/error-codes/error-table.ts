@@ -1,4 +1,4 @@
-/** The meaning of a code. docs/errors.md is generated from these tables. */
+/** docs/errors.md is generated from the tables of these. */
 export interface ErrorMeaning {
   /** What is wrong, in one clause. Errors of programs begin with it. */
   readonly meaning: string;

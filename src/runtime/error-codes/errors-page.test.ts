@@ -1,4 +1,3 @@
-/** docs/errors.md is generated from the tables of error codes. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

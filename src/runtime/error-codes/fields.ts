@@ -1,8 +1,8 @@
 import type { ErrorTable } from './error-table.ts';
 
 /**
- * Errors and warnings about one field of an object, of the mesh configuration or of a ProxyConfig. They are reported where the object is
- * read: by `validate`, in the log, and in Events. An error rejects the object, a warning does not.
+ * Errors and warnings about one field of an object, of the mesh configuration or of a ProxyConfig, reported by
+ * `validate`, in the log, and in Events. An error rejects the object, a warning does not.
  */
 export const fieldTable = {
   FIELD_TYPE_INVALID: {
@@ -118,5 +118,5 @@ export const fieldTable = {
   },
 } as const satisfies ErrorTable;
 
-/** `MATCH_SHADOWED` is a warning of the configuration analysis too (`warningTable`). */
+/** `MATCH_SHADOWED` is also a warning of the configuration analysis (`warningTable`). */
 export type FieldCode = keyof typeof fieldTable | 'MATCH_SHADOWED';

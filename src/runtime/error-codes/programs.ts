@@ -1,6 +1,5 @@
 import type { ErrorTable } from './error-table.ts';
 
-/** Errors that several programs have. */
 export const programTable = {
   FLAG_INVALID: {
     meaning: 'invalid flag or environment variable',

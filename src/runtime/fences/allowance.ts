@@ -1,11 +1,10 @@
 export interface Pace {
-  /** Burst size. */
   readonly burst: number;
   /** Refill per second, up to the burst size. */
   readonly perSecond: number;
 }
 
-/** A rate limit (token bucket). A refused request costs no tokens. */
+/** A rate limit (token bucket). A rejected request consumes no tokens. */
 export class Allowance {
   readonly #burst: number;
   readonly #perSecond: number;
@@ -22,7 +21,6 @@ export class Allowance {
     this.#at = now();
   }
 
-  /** @returns whether there were enough tokens */
   take(amount = 1): boolean {
     const now = this.#now();
     this.#left = Math.min(this.#burst, this.#left + ((now - this.#at) / 1_000) * this.#perSecond);

@@ -36,7 +36,7 @@ describe('an address that a configuration object names', () => {
   });
 });
 
-it.each(['x', '10.0.0.0/33', '10.0.0/8'])('the setting %j is rejected', (network) => {
+it.each(['x', '10.0.0.0/33', '10.0.0/8'])('the address setting %j is rejected', (network) => {
   expect(() => new BlockedAddresses({ blocked: [network] })).toThrow('BLOCKED_CIDRS_IN_JWKS_URIS');
   expect(() => new BlockedAddresses({ allowed: [network] })).toThrow('ALLOWED_CIDRS_IN_JWKS_URIS');
 });

@@ -1,13 +1,12 @@
 /**
- * Addresses that this program does not connect to if the URL comes from a configuration object and not from its
- * operator.
+ * Addresses to which this program does not connect if the URL is from a configuration object and not from its operator.
  */
 import { type BlockList, isIPv6 } from 'node:net';
 import { networkList } from '../addresses/network-list.ts';
 import { embeddedIpv4sOf, specialUseOf } from '../addresses/special-address.ts';
 
 export interface BlockedNetworks {
-  /** Blocked in addition to the addresses of special use: loopback, link-local, metadata services and others. */
+  /** Blocked in addition to the addresses of special use (loopback, link-local, metadata services and others). */
   readonly blocked?: readonly string[];
   /** Permitted although they are of special use. */
   readonly allowed?: readonly string[];

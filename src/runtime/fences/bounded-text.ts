@@ -1,5 +1,5 @@
 /**
- * Reads a whole response body of limited length.
+ * Reads a response body of limited length.
  *
  * @throws Error if it is longer; the rest is not read
  */

@@ -21,7 +21,7 @@ function given(maxPerAddress: number, maxInWhole: number, options: { isIdleRepla
   return { bounds, come: admit };
 }
 
-test('an address at its limit loses its longest idle connection to the next one', () => {
+test('an address at its connection limit loses its longest idle connection to the next one', () => {
   const { bounds, come } = given(2, 10);
   const [first, second, other] = [come('10.0.0.1'), come('10.0.0.1'), come('10.0.0.2')];
   const third = come('10.0.0.1');
@@ -29,7 +29,7 @@ test('an address at its limit loses its longest idle connection to the next one'
   expect(bounds.size).toBe(3);
 });
 
-test('a busy connection stays, and the new one is closed', () => {
+test('a busy connection at the limit stays, and the new one is closed', () => {
   const { bounds, come } = given(2, 10);
   const both = [come('10.0.0.1'), come('10.0.0.1')];
   for (const connection of both) bounds.busy(connection);
@@ -49,7 +49,7 @@ test('at the total limit the address with the most connections loses one to othe
   expect(come('10.0.0.1').isClosed).toBe(true);
 });
 
-test('if idle connections are replaced, an address without a connection is admitted, but never for a busy one', () => {
+test('if idle connections are replaced, an address without a connection is admitted, but never for a busy connection', () => {
   const { bounds, come } = given(10, 3, { isIdleReplaced: true });
   const [busy, idle, other] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map(come) as [Connection, Connection, Connection];
   bounds.busy(busy);
@@ -59,14 +59,14 @@ test('if idle connections are replaced, an address without a connection is admit
   expect(bounds.size).toBe(3);
 });
 
-test('closed connections are removed from the counts', () => {
+test('closed connections do not count towards the limits', () => {
   const { bounds, come } = given(1, 1);
   for (let i = 0; i < 100; i++) come(`10.0.0.${i}`).destroy();
   expect(bounds.size).toBe(0);
   expect(come('10.0.1.1').isClosed).toBe(false);
 });
 
-test('an address is counted once in all notations, and an IPv6 host by its network', () => {
+test("all notations of an address count as one, and all IPv6 addresses of a host's network", () => {
   expect(addressGroup('::ffff:10.0.0.1')).toBe('10.0.0.1');
   expect(addressGroup('2001:db8:1:2:3:4:5:6')).toBe(addressGroup('2001:db8:1:2::7'));
   expect(addressGroup('2001:db8::7')).toBe('2001:db8:0:0');

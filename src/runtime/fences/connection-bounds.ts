@@ -8,17 +8,16 @@
 export interface ConnectionBoundsOptions {
   readonly maxPerAddress: number;
   readonly maxInWhole: number;
-  /** Limit of idle connections; default: the limit of all. */
+  /** Limit of idle connections (default: the limit of all). */
   readonly maxIdlePerAddress?: number;
   readonly maxIdleInWhole?: number;
   /**
-   * If all connections are idle and of different addresses, an address without a connection replaces one of them. For
-   * ports whose clients send a request at once: silent clients would otherwise block all others.
+   * Whether an address without a connection may replace an idle one if all connections are idle and of different
+   * addresses. For ports whose clients send a request at once, because silent clients would otherwise block all others.
    */
   readonly isIdleReplaced?: boolean;
 }
 
-/** The used part of a socket. */
 export interface BoundConnection {
   destroy(): void;
   once(event: 'close', listener: () => void): unknown;
@@ -60,14 +59,12 @@ export class ConnectionBounds<C extends BoundConnection> {
     return true;
   }
 
-  /** A request of the connection is being processed. */
   busy(connection: C): void {
     const ofAddress = this.#of.get(connection);
     if (ofAddress === undefined || !this.#takeIdle(ofAddress, connection)) return;
     ofAddress.busy.add(connection);
   }
 
-  /** The request of the connection is done. */
   idle(connection: C): void {
     const ofAddress = this.#of.get(connection);
     if (!ofAddress?.busy.delete(connection)) return;
@@ -75,7 +72,7 @@ export class ConnectionBounds<C extends BoundConnection> {
     this.#idle++;
   }
 
-  /** Removes the connection from the counts; another component manages it from now on. */
+  /** Removes a connection from the counts that another component will manage. */
   release(connection: C): void {
     const ofAddress = this.#of.get(connection);
     this.#of.delete(connection);

@@ -1,4 +1,4 @@
-/** A server and a resolver of a tenant against a program with pages on its loopback address. */
+/** A tenant's server and resolver attack a program with pages on its loopback address. */
 import type { LookupAddress } from 'node:dns';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,12 +8,13 @@ import { boundedText } from './bounded-text.ts';
 import { guardedFetch, type Lookup } from './guarded-fetch.ts';
 
 /**
- * The tenant's server has 127.0.0.2, which represents an address of the network; the program's pages have 127.0.0.1.
+ * 127.0.0.2, the address of the tenant's server, represents an address of the network. The program's pages have
+ * 127.0.0.1.
  */
 const blocked = new BlockedAddresses({ allowed: ['127.0.0.2'] });
 let server: Server;
 let port = 0;
-/** Host and path of every request that arrived. */
+/** Host and path of every received request. */
 let seen: string[] = [];
 let respond: (path: string, response: ServerResponse) => void;
 
@@ -25,7 +26,7 @@ beforeEach(async () => {
     seen.push(`${socket.localAddress}${url}`);
     respond(url, response);
   });
-  // All loopback addresses: the tenant's port equals the port of the program's pages.
+  // All loopback addresses, so that the tenant's port equals the port of the program's pages.
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
   port = (server.address() as AddressInfo).port;
 });
@@ -56,8 +57,8 @@ async function get(url: string, lookup?: Lookup, trustedHost?: string): Promise<
   return boundedText(body ?? [], 1_000);
 }
 
-describe('a URL of a tenant', () => {
-  it('is fetched from an address of the network, by address or by name', async () => {
+describe("the fetch of a tenant's URL", () => {
+  it('connects to an address of the network, by address or by name', async () => {
     expect(await get('http://127.0.0.2:PORT/keys')).toBe('keys');
     expect(await get('http://idp.tenant.test:PORT/keys', resolvingTo(['127.0.0.2']))).toBe('keys');
   });
@@ -73,7 +74,7 @@ describe('a URL of a tenant', () => {
     ],
     ...['http://[::ffff:127.0.0.1]:PORT/', 'http://[64:ff9b::7f00:1]:PORT/', 'http://169.254.169.254/latest/meta-data'],
     ...['http://a@127.0.0.1:PORT/', 'http://127.0.0.1.:PORT/', 'http://\uff11\uff12\uff17.0.0.1:PORT/'],
-  ])('does not reach this host by %s', async (url) => {
+  ])('does not connect to this host by %s', async (url) => {
     await expect(get(url)).rejects.toThrow(
       /is a (loopback|unspecified|link-local) address|which is a loopback address/,
     );
@@ -84,15 +85,15 @@ describe('a URL of a tenant', () => {
     ['its own address', ['127.0.0.1']],
     ['its own address in IPv6', ['::1']],
     ['a metadata service', ['169.254.169.254']],
-    ['a permitted address beside its own', ['127.0.0.2', '127.0.0.1']],
-  ])('does not reach %s by a name', async (_, addresses) => {
+    ['a permitted address that is resolved together with its own', ['127.0.0.2', '127.0.0.1']],
+  ])('does not connect to %s by a name', async (_, addresses) => {
     await expect(get('http://idp.tenant.test:PORT/', resolvingTo(addresses))).rejects.toThrow(
       /^host idp\.tenant\.test resolves to \S+, which is a/,
     );
     expect(seen).toEqual([]);
   });
 
-  it('is connected to at the address that was checked, whatever the name resolves to afterwards', async () => {
+  it('connects to the address that was checked, whatever the name resolves to afterwards', async () => {
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await get('http://rebinding.tenant.test:PORT/keys', lookup);
     expect(lookup.count).toBe(1);
@@ -100,7 +101,7 @@ describe('a URL of a tenant', () => {
   });
 });
 
-describe('a redirect', () => {
+describe('the fetch of a redirected URL', () => {
   const redirectTo = (location: string) => {
     respond = (path, response) => {
       if (path === '/begin') response.writeHead(302, { location: location.replace('PORT', String(port)) }).end();
@@ -116,20 +117,20 @@ describe('a redirect', () => {
       'http://[::1]:PORT/x',
     ],
     'http://169.254.169.254/x',
-  ])('to %s is not followed', async (location) => {
+  ])('does not follow a redirect to %s', async (location) => {
     redirectTo(location);
     await expect(get('http://127.0.0.2:PORT/begin')).rejects.toThrow(/is a (loopback|link-local)|which is a loopback/);
     expect(seen).toEqual(['127.0.0.2/begin']);
   });
 
-  it('resolves its host again, and checks the result again', async () => {
+  it('resolves the host of the redirect again, and checks the result', async () => {
     redirectTo('http://idp.tenant.test:PORT/x');
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await expect(get('http://idp.tenant.test:PORT/begin', lookup)).rejects.toThrow('which is a loopback address');
     expect(seen).toEqual(['127.0.0.2/begin']);
   });
 
-  it('of a host that the operator configured is checked', async () => {
+  it('checks a redirect of a host that the operator configured', async () => {
     redirectTo('http://127.0.0.3:PORT/x');
     await expect(get('http://127.0.0.1:PORT/begin', undefined, '127.0.0.1')).rejects.toThrow('loopback address');
     expect(seen).toEqual(['127.0.0.1/begin']);
@@ -139,18 +140,18 @@ describe('a redirect', () => {
     ['file:///etc/passwd', /redirect must use https or http, got file$/],
     ['http://[', /redirect without a valid location/],
     ['/begin', /more than 3 redirects/],
-  ])('to %s is an error', async (location, reason) => {
+  ])('fails at a redirect to %s', async (location, reason) => {
     redirectTo(location);
     await expect(get('http://127.0.0.2:PORT/begin')).rejects.toThrow(reason);
   });
 
-  it('within the host is followed', async () => {
+  it('follows a redirect within the host', async () => {
     redirectTo('/end');
     expect(await get('http://127.0.0.2:PORT/begin')).toBe('secret');
   });
 });
 
-it('a compressed response is an error', async () => {
+it('the guarded fetch rejects a compressed response', async () => {
   respond = (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end('x');
   await expect(get('http://127.0.0.2:PORT/')).rejects.toThrow('compressed');
 });

@@ -1,6 +1,6 @@
 /**
- * HTTP GET for URLs in configuration objects. The address that a host name resolves to is checked and then connected
- * to, so that a second DNS response cannot replace it; the same for the host of every redirect.
+ * HTTP GET for URLs in configuration objects. Connects to the resolved address that was checked, so that a second DNS
+ * response cannot replace it, also for the host of every redirect.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
@@ -9,7 +9,6 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import { refuseOtherProtocol } from './other-protocol.ts';
 
-/** The used part of a `fetch` response. */
 export interface FetchedResponse {
   readonly ok: boolean;
   readonly status: number;
@@ -37,14 +36,14 @@ export type Lookup = (
 ) => void;
 
 export interface GuardOptions {
-  /** Host name of a URL that the operator configured: every address is permitted. */
+  /** Host name of a URL that the operator configured, for which every address is permitted. */
   readonly trustedHost?: string;
   /** Default: the resolver of the system. */
   readonly lookup?: Lookup;
   /** Default 3. */
   readonly maxRedirects?: number;
   /**
-   * Whether the certificate of a host (`name` or `name:port`) is not verified. Default: every certificate is verified.
+   * Whether the certificate of a host (`name` or `name:port`) is not verified (default: every certificate is verified).
    */
   readonly isInsecure?: (host: string) => boolean;
 }
@@ -128,7 +127,7 @@ async function getOnce(
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   // TLS is loaded on first use, because an agent starts without it.
   const get = url.startsWith('https:') ? (await import('node:https')).get : getPlain;
-  // No pooled connection: it was checked for another URL.
+  // A pooled connection was checked for another URL.
   const options = { agent: false, signal, headers: { 'accept-encoding': 'identity', ...headers }, ...guard };
   const request = get(url, options, resolve);
   refuseOtherProtocol(request, reject);

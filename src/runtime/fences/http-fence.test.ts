@@ -56,12 +56,12 @@ async function responseTo(port: number, bytes: string): Promise<string> {
 
 const close = 'host: x\r\nconnection: close\r\n\r\n';
 
-describe('an unauthenticated client', () => {
+describe('the HTTP server of createFencedServer', () => {
   it.each<[string, string, RegExp]>([
     ['two slashes', `GET // HTTP/1.1\r\n${close}`, / 200 /],
     ['two slashes and a host', `GET //[/ HTTP/1.1\r\n${close}`, / 200 /],
     ['an absolute target', `GET http://localhost/a HTTP/1.1\r\n${close}`, / 200 /],
-    ['an absolute target that is none', `GET http://[/ HTTP/1.1\r\n${close}`, / 400 /],
+    ['an invalid absolute target', `GET http://[/ HTTP/1.1\r\n${close}`, / 400 /],
     ['another scheme', `GET file:///etc/passwd HTTP/1.1\r\n${close}`, / 400 /],
     ['an asterisk', `OPTIONS * HTTP/1.1\r\n${close}`, / 400 /],
     ['an authority', `GET localhost:80 HTTP/1.1\r\n${close}`, / 400 /],
@@ -86,13 +86,13 @@ describe('an unauthenticated client', () => {
     ['a huge target', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${close}`, / 431 /],
     ['two lengths', `GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n${close}`, / 400 /],
     ['an expectation', `GET / HTTP/1.1\r\nexpect: the unexpected\r\n${close}`, / 417 /],
-  ])('that sends %s gets a response, and the server continues', async (_, bytes, reply) => {
+  ])('responds to a request with %s, and continues', async (_, bytes, reply) => {
     const port = await serve();
     expect(await responseTo(port, bytes)).toMatch(reply);
     expect(await (await fetch(`http://127.0.0.1:${port}/after`)).text()).toBe('page /after');
   });
 
-  it('that sends any request target cannot crash the server', () => {
+  it('continues after any request target of an unauthenticated client', () => {
     let seed = 1;
     const random = (below: number): number => {
       seed = (seed * 48_271) % 2_147_483_647;
@@ -108,7 +108,7 @@ describe('an unauthenticated client', () => {
   });
 });
 
-describe('a handler', () => {
+describe('the HTTP server of a failing handler', () => {
   it.each<[string, HttpServe]>([
     [
       'throws',
@@ -118,13 +118,13 @@ describe('a handler', () => {
     ],
     ['rejects', () => Promise.reject(new Error('a bug'))],
     [
-      'sets a header that is none',
+      'sets an invalid header',
       (_request, response) => {
         response.setHeader('kept', 'no');
         response.writeHead(200, { bad: 'a bug\n' });
       },
     ],
-  ])('that %s causes a response 500 and a report', async (_, handler) => {
+  ])('responds with 500 and reports the error if the handler %s', async (_, handler) => {
     const failures: string[] = [];
     const port = await serve(handler, { failed: (_error, { target }) => void failures.push(target) });
     const response = await fetch(`http://127.0.0.1:${port}/a?b`);
@@ -134,7 +134,7 @@ describe('a handler', () => {
     expect(failures).toEqual(['/a?b']);
   });
 
-  it('that fails within a response ends the connection', async () => {
+  it('ends the connection if the handler fails within a response', async () => {
     const port = await serve(async (_request, response) => {
       response.write('half');
       await sleep(10);
@@ -143,7 +143,7 @@ describe('a handler', () => {
     await expect(fetch(`http://127.0.0.1:${port}/`).then((response) => response.text())).rejects.toThrow();
   });
 
-  it('with an unhandled rejection is reported as the owner of the fault, and its request fails', async () => {
+  it('reports an unhandled rejection with its owner, and fails the request', async () => {
     const owners: (string | undefined)[] = [];
     const previous = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -167,13 +167,13 @@ describe('a handler', () => {
   });
 });
 
-describe('a connection', () => {
+describe('the HTTP server with connection limits', () => {
   it.each<[string, string]>([
-    ['never speaks', ''],
+    ['sends no request', ''],
     ['sends its headers too slowly', 'GET / HTTP/1.1\r\nhost: x\r\n'],
     ['sends its body too slowly', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nab'],
-    ['asks nothing more', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'],
-  ])('that %s is closed at its limit', async (_, bytes) => {
+    ['sends no further request', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'],
+  ])('closes a connection at its limit if the client %s', async (_, bytes) => {
     const limits = { headersMs: 100, requestMs: 100, idleMs: 100, checkMs: 20 };
     const port = await serve(
       (request, response) => {
@@ -188,7 +188,7 @@ describe('a connection', () => {
     expect(await Promise.race([ended, sleep(5_000, 'still there')])).toBe('closed');
   });
 
-  it('that pipelines requests without reading is closed after a few responses', async () => {
+  it('closes a connection that pipelines requests without reading, after a few responses', async () => {
     let requested = 0;
     const port = await serve(async (_request, response) => {
       requested++;
@@ -202,7 +202,7 @@ describe('a connection', () => {
     expect(requested).toBe(defaultHttpLimits.maxPipelined);
   });
 
-  it('that sends one request after the other has no limit of requests', async () => {
+  it('accepts any number of consecutive requests on a connection', async () => {
     const port = await serve();
     const socket = await open(port);
     for (let i = 0; i < 50; i++) {
@@ -212,7 +212,7 @@ describe('a connection', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  it('that does not read its response is closed at its limit', async () => {
+  it('closes a connection at the limit of unread responses', async () => {
     let closed = false;
     const port = await serve(
       (_request, response) => {
@@ -229,7 +229,7 @@ describe('a connection', () => {
     await eventually('it is closed', () => closed);
   });
 
-  it('beyond the limit of its address closes the longest idle one, not a busy one', async () => {
+  it('closes the longest idle connection of an address at its limit, not a busy one', async () => {
     const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const port = await serve(
       async (_request, response) => {

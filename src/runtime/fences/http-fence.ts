@@ -7,7 +7,7 @@
  * and in total.
  *
  * Every string written to a response is escaped (`visible-text.ts`), because users read pages with curl in a terminal.
- * Bytes are not. A handler that sets `content-length` escapes first.
+ * Bytes are not. A handler that sets `content-length` must escape first.
  */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -21,16 +21,14 @@ import { repeatedHeader } from './repeated-header.ts';
 export interface HttpLimits extends ConnectionBoundsOptions {
   /** For the first line and the headers of a request, from its first byte or the start of the connection. */
   readonly headersMs: number;
-  /** For a whole request. */
   readonly requestMs: number;
   /** Between two requests of a connection. */
   readonly idleMs: number;
   /** How long a client may leave a response unread. */
   readonly unreadMs: number;
   readonly maxHeaderBytes: number;
-  /** Requests of one connection that are being processed: more unread ones close it. */
+  /** Requests of one connection that are being processed; more unread requests close it. */
   readonly maxPipelined: number;
-  /** Interval of the checks of `headersMs` and `requestMs`. */
   readonly checkMs: number;
 }
 
@@ -49,17 +47,17 @@ export const defaultHttpLimits: HttpLimits = {
 
 export interface HttpFenceOptions {
   readonly limits?: Partial<HttpLimits>;
-  /** Receives each error that a handler did not catch: a bug of the program, never of the client. */
+  /** Receives each error that a handler did not catch, which is a bug of the program. */
   readonly failed?: (error: unknown, request: { readonly method: string; readonly target: string }) => void;
 }
 
 /**
  * @param url of the request's target, on the host `localhost` unless the target names another. Its path is that of the
- * target except for `.` and `..`; nothing in it is decoded.
+ * target except for `.` and `..`, without decoding.
  */
 export type HttpServe = (request: IncomingMessage, response: ServerResponse, url: URL) => void | Promise<void>;
 
-/** Creates a server that is not listening yet. */
+/** The server is not listening yet. */
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = httpLimitsOf(options);
   return fenceServer(createServer(serverOptionsOf(limits)), serve, limits, options);
@@ -82,7 +80,7 @@ export function serverOptionsOf(limits: HttpLimits): ServerOptions {
 /**
  * Protects a server that is not listening yet.
  *
- * @param connectionOf the accepted connection under the socket of a request: with TLS they differ
+ * @param connectionOf the accepted connection under the socket of a request, which differs with TLS
  */
 export function fenceServer<S extends Server>(
   server: S,
@@ -94,13 +92,13 @@ export function fenceServer<S extends Server>(
   const bounds = new ConnectionBounds<Socket>({ ...limits, isIdleReplaced: true });
   const underWay = new WeakMap<Socket, number>();
   server.on('connection', (socket: Socket) => {
-    // Without a listener an error of a socket that was detached from the parser (CONNECT) would end the program.
+    // Without a listener, an error of a socket that was detached from the parser (CONNECT) would end the program.
     socket.on('error', () => socket.destroy());
     bounds.admit(socket, socket.remoteAddress);
   });
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.write('HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
-    // Not end(): the other side could stay half open forever.
+    // After `end()` the connection could stay half open forever.
     socket.destroySoon();
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -125,9 +123,11 @@ export function fenceServer<S extends Server>(
   return server;
 }
 
-/** In place, not as a class for `createServer`: the bundle loads `node:http` on first use. */
+/**
+ * Modifies the object instead of passing a class to `createServer`, because the bundle loads `node:http` on first use.
+ */
 function escapeStrings(response: ServerResponse): void {
-  // Both have overloads for an encoding and a callback, which are passed on.
+  // Both have overloads for an encoding and a callback, which are forwarded.
   type Send = (chunk?: unknown, ...rest: unknown[]) => never;
   const write = response.write.bind(response) as Send;
   const end = response.end.bind(response) as Send;
@@ -139,14 +139,15 @@ function visibleChunk<T>(chunk: T): T | string {
   return typeof chunk === 'string' ? visibleText(chunk) : chunk;
 }
 
-/** An HTTP port uses at most an eighth of the open files: without free ones the program cannot serve any client. */
+/**
+ * An HTTP port uses at most an eighth of the open files, because without free ones the program cannot serve any client.
+ */
 export function connectionsOfPort(openFiles = Number.POSITIVE_INFINITY): number {
   return Math.min(defaultHttpLimits.maxInWhole, Math.max(minConnections, Math.floor(openFiles / 8)));
 }
 
 const minConnections = 4;
 
-/** The URL of a request target; `undefined` if it is invalid. */
 export function urlOf(target: string): URL | undefined {
   // `//x/y` alone would parse as the host x, but every target with a leading slash is a path.
   const url = target.startsWith('/') ? URL.parse(`http://localhost${target}`) : URL.parse(target);
@@ -187,7 +188,7 @@ function fence(
   });
 }
 
-/** A partial response cannot be replaced: close its connection. */
+/** A partial response cannot be replaced, so its connection is closed. */
 function respondWithFailure(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
   else respondWithText(response, 500, `${messageOf(error)}\n`);
@@ -203,7 +204,7 @@ function respondWithText(response: ServerResponse, status: number, text: string)
   response.end(text);
 }
 
-/** Closes a connection whose client does not read, which would keep the response in memory. */
+/** Closes a connection whose client does not read and would keep the response in memory. */
 function closeWhenUnread(response: ServerResponse, unreadMs: number): void {
   response.setTimeout(unreadMs, () => {
     if (response.writableEnded || response.writableLength > 0) response.destroy();

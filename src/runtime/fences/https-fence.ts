@@ -5,13 +5,12 @@ import type { TlsOptions } from 'node:tls';
 import { fenceServer, type HttpFenceOptions, type HttpServe, httpLimitsOf, serverOptionsOf } from './http-fence.ts';
 
 /**
- * Creates a server that is not listening yet. A connection without a handshake counts as idle, and is closed after
- * `headersMs`.
+ * The server is not listening yet. A connection without a handshake counts as idle, and is closed after `headersMs`.
  */
 export function createFencedTlsServer(tls: TlsOptions, serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = httpLimitsOf(options);
   const server = createServer({ ...tls, ...serverOptionsOf(limits), handshakeTimeout: limits.headersMs });
-  /** Accepted connections by client: Node does not expose the connection under a TLS socket. */
+  /** Accepted connections by client, because Node does not expose the connection under a TLS socket. */
   const connections = new Map<string, Socket>();
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket);

@@ -12,7 +12,7 @@ const given = (line: string): string => {
   return file;
 };
 
-test('the limit of open files is the soft limit, or undefined if the system does not report it', () => {
+test('openFilesLimit returns the soft limit, or undefined if the system does not report it', () => {
   expect(openFilesLimit(given('Max open files            1024                 4096                 files     '))).toBe(
     1_024,
   );

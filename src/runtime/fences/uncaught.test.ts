@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { type Logger, silentLogger } from '../output/log.ts';
 import { catchUncaught, faultLog } from './uncaught.ts';
 
-/** Runs a program in a separate Node process: only there an error is really uncaught. */
+/** Runs a program in a separate Node process, because Vitest catches errors in this one. */
 function run(program: string): { readonly status: number | null; readonly out: string } {
   const module = fileURLToPath(new URL('./uncaught.ts', import.meta.url));
   const text = `
@@ -19,7 +19,7 @@ function run(program: string): { readonly status: number | null; readonly out: s
   return { status, out: stdout };
 }
 
-test('a program continues after uncaught errors and rejections, and receives their owners', () => {
+test('a program continues after uncaught errors and rejections, and the handler receives their owners', () => {
   const { status, out } = run(`
     const whose = new AsyncLocalStorage();
     catchUncaught((error, origin) => console.log(origin, error?.message ?? error, whose.getStore()));
@@ -37,7 +37,7 @@ test('a program continues after uncaught errors and rejections, and receives the
   expect(status).toBe(0);
 });
 
-test('a handler that throws, or whose work raises the next error, neither ends the program nor loops', () => {
+test('a handler of uncaught errors that throws, or whose work raises the next error, neither ends the program nor loops', () => {
   const { status, out } = run(`
     let calls = 0;
     catchUncaught(() => {
@@ -51,7 +51,7 @@ test('a handler that throws, or whose work raises the next error, neither ends t
   expect([status, out]).toEqual([0, 'called 1\n']);
 });
 
-test('after the handler is removed, uncaught errors end the program again', () => {
+test('uncaught errors end the program again after the handler is removed', () => {
   const source = new EventEmitter();
   const undo = catchUncaught(() => {}, source);
   expect(source.eventNames()).toEqual(['uncaughtException', 'unhandledRejection']);

@@ -1,8 +1,8 @@
 /**
  * Handles uncaught errors, so that they do not end the process.
  *
- * Each boundary (request, stream, watcher, sink) handles its errors. An error that escapes all of them arrives here,
- * and the program's handler closes its source, reports it, and continues.
+ * Each boundary (request, stream, watcher, sink) handles its errors. For an error that escapes all of them, the
+ * program's handler closes its source, reports it, and continues.
  */
 import { explainError } from '../errors.ts';
 import type { EventOfLevel } from '../log-events/log-events.ts';
@@ -10,18 +10,18 @@ import type { Logger } from '../output/log.ts';
 
 export type UncaughtOrigin = 'uncaughtException' | 'unhandledRejection';
 
-/** Must not wait and should not throw: its own errors are lost, because they would end the process. */
+/** Must not wait and should not throw; its own errors are lost, because they would end the process. */
 export type UncaughtHandler = (error: unknown, origin: UncaughtOrigin) => void;
 
-/** The used part of Node's `process`; a test passes its own. */
+/** The used properties of Node's `process`; a test passes its own. */
 export interface UncaughtSource {
   on(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
   off(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
 }
 
 /**
- * From now on no uncaught error or unhandled rejection ends the process. Handlers run in the asynchronous context of
- * the error: an `AsyncLocalStorage` of the caller has its owner.
+ * Prevents uncaught errors and unhandled rejections from ending the process. Handlers run in the asynchronous context
+ * of the error, so an `AsyncLocalStorage` of the caller contains its owner.
  *
  * @returns a function that undoes it
  */
@@ -69,9 +69,9 @@ export interface FaultLogOptions {
 }
 
 /**
- * Logs faults with their stacks, at most `maxLines` per interval: the first line of the next interval contains the
- * number of omitted faults. This also ends the loop of a log that cannot be written, where every line raises the next
- * fault.
+ * Logs faults with their stacks, at most `maxLines` per interval. The first line of the next interval contains the
+ * number of omitted faults. This also ends the loop of a log that cannot be written, in which every line raises the
+ * next fault.
  */
 export function faultLog(
   log: Logger,

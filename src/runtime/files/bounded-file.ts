@@ -1,7 +1,6 @@
-/** Reads text files of unknown content: endless, very large and non-regular files are rejected. */
+/** Reads text files of unknown content, and rejects endless, very large and non-regular files. */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statfsSync } from 'node:fs';
 
-/** The caller sets the limit. */
 export class FileTooLarge extends Error {
   constructor(bytes: number, maxBytes: number) {
     super(
@@ -18,7 +17,9 @@ const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
   ...[0x9fa0, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656572, 0xcafe4a11],
 ]);
 
-/** Whether a path is in a kernel file system. Its files are no configuration, may be endless, and are slow to list. */
+/**
+ * Whether a path is in a kernel file system, whose files are no configuration, may be endless, and are slow to list.
+ */
 export function isOfTheKernel(path: string): boolean {
   return filesystemsOfTheKernel.has(statfsSync(path).type);
 }
@@ -45,7 +46,7 @@ export function readBoundedText(path: string, maxBytes: number): string {
     const stats = fstatSync(file);
     if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
     if (stats.size === 0) {
-      // Files of the kernel report size 0, and some are endless.
+      // Kernel files report size 0, and some are endless.
       if (isOfTheKernel(path)) throw new Error('must be a regular file, is one of a kernel file system such as /proc');
       return '';
     }
@@ -61,7 +62,7 @@ function readText(file: number, expected: number, maxBytes: number): string {
   for (;;) {
     const read = readSync(file, buffer, length, buffer.length - length, null);
     length += read;
-    // The file has its reported size and the buffer had space left: another read would double the cost.
+    // The file has its reported size and the buffer had space left, so another read would only double the cost.
     if (read === 0 || length === expected) return buffer.toString('utf8', 0, length);
     if (length > maxBytes) throw new FileTooLarge(length, maxBytes);
     // The file grew since fstat.

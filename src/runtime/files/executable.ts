@@ -2,12 +2,11 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
-/** Whether the path is a file that this user may run. */
 export function isExecutable(path: string): boolean {
   return whyNotExecutable(path) === undefined;
 }
 
-/** What is wrong with a program, as the text after its path; `undefined` if this user may run it. */
+/** Why a program cannot be run, as the text after its path; `undefined` if this user may run it. */
 export function whyNotExecutable(path: string): string | undefined {
   try {
     accessSync(path, constants.X_OK);
@@ -18,7 +17,8 @@ export function whyNotExecutable(path: string): string | undefined {
 }
 
 /**
- * The first program of this name in PATH. Relative directories are ignored: another user may own the working directory.
+ * The first program of this name in PATH. Relative directories are ignored, because another user may own the working
+ * directory.
  *
  * @returns an absolute path; `undefined` if no directory contains it
  */

@@ -4,7 +4,7 @@ import { FileTurns } from './file-turns.ts';
 
 const never = new AbortController().signal;
 
-test('an operation waits for the previous one, even if that one fails', async () => {
+test('a file operation waits for the previous one, even if that one fails', async () => {
   const turns = new FileTurns();
   const first = Promise.withResolvers<string>();
   const startedTasks: string[] = [];
@@ -21,7 +21,7 @@ test('an operation waits for the previous one, even if that one fails', async ()
   expect(startedTasks).toEqual(['second', 'third']);
 });
 
-test('an operation that is aborted while it waits is not started, and the next one starts after the running one', async () => {
+test('a file operation that is aborted while it waits is not started, and the next one starts after the running one', async () => {
   const turns = new FileTurns();
   const hung = Promise.withResolvers<void>();
   void turns.run(() => hung.promise, never);

@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Starts a watch. Returns a function that runs a task and waits for the next report. */
+/** @returns a function that runs a task and waits for the next report */
 async function watching(
   begin: typeof watchFile,
   path: string,
@@ -82,7 +82,7 @@ describe('watchFile', () => {
     expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
   });
 
-  it('causes no file system calls for writes beside a missing directory', async () => {
+  it('causes no file system calls for writes next to a missing directory', async () => {
     for (let i = 0; i < 50; i++) writeFileSync(join(root, `beside-${i}`), '');
     await watching(watchFile, join(root, 'etc/mesh'));
     let checkedPaths = 0;

@@ -1,4 +1,3 @@
-/** Reports that a file changed. The caller reads it to find out how. */
 import { basename, dirname, resolve } from 'node:path';
 import { watch } from 'chokidar';
 import { onDirectoryCreated } from './missing-directory.ts';
@@ -13,13 +12,12 @@ export interface WatchHandlers {
   readonly failed: (error: unknown) => void;
 }
 
-/** Stops a watch; no handler is called afterwards. */
+/** No handler is called after the watch is stopped. */
 export type StopWatching = () => void;
 
 /**
- * Watches one file. The file and its directory may be missing, created and removed. A file behind symbolic links next
- * to it, as Kubernetes mounts ConfigMaps (`mesh → ..data/mesh`, `..data → ..2026_11_21`), changes when a link is
- * switched.
+ * Watches a file that may be missing, also with its directory. A file behind symbolic links next to it, as Kubernetes
+ * mounts ConfigMaps (`mesh → ..data/mesh`, `..data → ..2026_11_21`), changes when a link is switched.
  */
 export function watchFile(file: string, handlers: WatchHandlers): StopWatching {
   const watched = new WatchedFile(resolve(file), handlers);
@@ -31,7 +29,6 @@ class WatchedFile {
   readonly #path: string;
   readonly #directory: string;
   readonly #handlers: WatchHandlers;
-  /** Stops the current wait for the directory, or its watch. */
   #stop: StopWatching = () => {};
   #isStopped = false;
 
@@ -42,7 +39,8 @@ class WatchedFile {
   }
 
   /**
-   * Only while the directory is missing: chokidar would list all entries of the parent directory at each event there.
+   * Waits while the directory is missing, because chokidar would list all entries of the parent directory at each event
+   * in it.
    */
   begin(): void {
     let isThere = false;
@@ -55,7 +53,7 @@ class WatchedFile {
     });
     if (isThere) return;
     this.#stop = stop;
-    // Asynchronous, as for an existing directory: the caller has not received its stop function yet.
+    // Asynchronous, as for an existing directory, because the caller has not received its stop function yet.
     setImmediate(() => this.#changed(this.#path));
   }
 
@@ -73,7 +71,8 @@ class WatchedFile {
   }
 
   /**
-   * Watches the directory, not the file: only that reports the switch of a link. Directories above are never ignored.
+   * Watches the directory, because a watch of the file does not report the switch of a link. Directories above are
+   * never ignored.
    */
   #watch(): void {
     const [path, directory] = [this.#path, this.#directory];
@@ -81,7 +80,6 @@ class WatchedFile {
       other !== directory && other !== path && !isBehindLink(directory, other);
     const watcher = watch(directory, { ignoreInitial: true, atomic: false, ignored });
     this.#stop = () => {
-      // Closing is asynchronous, and nothing depends on it.
       watcher.removeAllListeners().on('error', () => {});
       void watcher.close();
     };
@@ -96,7 +94,7 @@ class WatchedFile {
   }
 }
 
-/** `..data` and the like directly in the directory, and their content. */
+/** Matches `..data` and the like directly in the directory, and their content. */
 function isBehindLink(directory: string, path: string): boolean {
   for (let at = path; at.length > directory.length; at = dirname(at)) {
     if (dirname(at) === directory) return basename(at).startsWith('..');

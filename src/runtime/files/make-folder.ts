@@ -4,19 +4,18 @@ import { isSystemError } from '../errors.ts';
 
 /**
  * Creates a directory and its missing ancestors. Node's `recursive` loops forever where the system always returns
- * ENOENT: below a removed working directory, in /proc.
+ * ENOENT (below a removed working directory, in /proc).
  */
 export function makeFolder(path: string, mode = 0o777): void {
   const missing: string[] = [];
   for (let folder = path; !createIfMissing(folder, mode); folder = dirname(folder)) {
     missing.push(folder);
-    // Without an ancestor, ENOENT has another cause: the next attempt throws it.
+    // Without an ancestor, ENOENT has another cause, which the next attempt throws.
     if (dirname(folder) === folder || folder === '.') break;
   }
   for (const folder of missing.toReversed()) mkdirUnlessThere(folder, mode);
 }
 
-/** @returns false if an ancestor is missing */
 function createIfMissing(folder: string, mode: number): boolean {
   try {
     mkdirUnlessThere(folder, mode);

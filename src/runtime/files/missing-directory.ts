@@ -1,4 +1,4 @@
-/** Waits until a missing directory exists, without cost for other changes in the directory where it will appear. */
+/** Waits for a missing directory, without cost for other changes in its parent directory. */
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname, relative, sep } from 'node:path';
 import { isSystemError } from '../errors.ts';
@@ -12,7 +12,7 @@ const inspectionMs = 60_000;
 export interface DirectoryHandlers {
   /** Called once when the directory exists; synchronously if it exists already. */
   readonly appeared: () => void;
-  /** The directory cannot be watched for. It is still polled every minute. */
+  /** No directory above can be watched; the path is still polled every minute. */
   readonly failed: (error: unknown) => void;
 }
 
@@ -23,7 +23,6 @@ export function onDirectoryCreated(directory: string, handlers: DirectoryHandler
   return () => missing.end();
 }
 
-/** Watches the nearest existing ancestor for the next directory of the path. */
 class MissingDirectory {
   readonly #directory: string;
   readonly #handlers: DirectoryHandlers;
@@ -47,7 +46,7 @@ class MissingDirectory {
     const above = nearestAbove(this.#directory);
     if (above === this.#above?.path) return;
     this.#watch(above);
-    // A directory may have appeared between the check and the watch.
+    // A directory may have been created between the check and the watch.
     if (nearestAbove(this.#directory) !== above || isDirectory(this.#directory)) this.check();
   }
 
@@ -62,7 +61,7 @@ class MissingDirectory {
     const onTheWay = relative(path, this.#directory).split(sep)[0];
     try {
       const watcher = watch(path, (event, name) => {
-        // Ignore writes to files there, however frequent.
+        // Ignores writes to files, however frequent.
         if (event !== 'rename') return;
         if (name === basename(path)) this.#unwatch();
         if (name === null || name === onTheWay || name === basename(path)) this.check();
@@ -70,7 +69,7 @@ class MissingDirectory {
       watcher.on('error', (error) => this.#fail(error));
       this.#above = { watcher, path };
     } catch (error) {
-      // The directory was removed again: check the one above next.
+      // The directory was removed again, so the one above it is checked next.
       if (!isSystemError(error, 'ENOENT')) this.#fail(error);
     }
   }
@@ -97,7 +96,6 @@ function isDirectory(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   } catch {
-    // No permission to read it.
     return false;
   }
 }

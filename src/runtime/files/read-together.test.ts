@@ -28,7 +28,7 @@ describe('readTogether', () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
     const seen = new Set<string>();
-    // Another process switches them; on a busy machine it may pause for many reads.
+    // Another process switches the files; on a busy machine it may pause for many reads.
     for (let i = 0; i < 2_000 || (seen.size <= 20 && i < 200_000); i++) {
       const [first, second] = readTogetherSync((at) => [readFileSync(at(a), 'utf8'), readFileSync(at(b), 'utf8')]);
       expect(second).toBe(first);
@@ -64,7 +64,7 @@ describe('readTogether', () => {
     expect(readTogetherSync((at) => at('/proc/self/exe'))).toBe('/proc/self/exe');
   });
 
-  it('reads again when a link changes during the read, until no link does', () => {
+  it('reads again if a link changes during the read, until no link does', () => {
     let version = 0;
     const change = (): void => {
       symlinkSync(`${++version}`, join(folder, 'new'));

@@ -1,7 +1,7 @@
 /**
  * Reads files that belong together, such as a certificate and its key, as of one moment. Kubernetes replaces the files
- * of a mounted Secret or ConfigMap atomically by switching one symbolic link (`tls.crt → ..data/tls.crt`, `..data →
- * ..2026_11_28`). Following that link for each file separately could mix the old and the new version.
+ * of a mounted Secret or ConfigMap atomically by switching one symbolic link (`tls.crt → ..data/tls.crt`,
+ * `..data → ..2026_11_28`). Following that link for each file separately could mix the old and the new version.
  */
 import { readlinkSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';
@@ -22,10 +22,10 @@ type Links = Map<string, string | undefined>;
  * Calls `read` until no symbolic link on the path of its files changed during the call, at most {@link maxAttempts}
  * times.
  *
- * @param read reads each file at `at(path)`: within one call each link is followed as first read, so that files behind
- * one link are of one version. Also called again after an error if a link changed: the old version may be deleted
- * already.
- * @throws what `read` throws
+ * @param read reads each file at `at(path)`, which follows each link as first read in this call, so that files behind
+ * one link are of one version. Also called again after an error if a link changed, because the old version may be
+ * deleted already.
+ * @throws errors of `read`
  */
 export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -79,7 +79,7 @@ function* resolving(path: string, links: Links): Generator<string, string, strin
       continue;
     }
     const next = join(at, name);
-    // Links in /proc lead to more than their text names.
+    // The text of a link in /proc does not identify its target.
     if (!links.has(next)) links.set(next, next.startsWith('/proc/') ? undefined : yield next);
     const target = links.get(next);
     if (target === undefined) at = next;
@@ -97,10 +97,9 @@ async function areUnchanged(links: Links): Promise<boolean> {
   return true;
 }
 
-/** Also `undefined` if the path cannot be read: opening the file reports the reason. */
+/** Also `undefined` if the path cannot be read; opening the file reports the reason. */
 const targetOf = (path: string): Promise<string | undefined> => readlink(path).catch(() => undefined);
 
-/** The target of a symbolic link; `undefined` if the path is no link or cannot be read. */
 export function linkTarget(path: string): string | undefined {
   try {
     return path.startsWith('/proc/') ? undefined : readlinkSync(path);

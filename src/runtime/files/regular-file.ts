@@ -13,14 +13,14 @@ export interface RegularFile {
 export interface RegularFileOptions {
   /** A larger file is an error. */
   readonly maxBytes: number;
-  /** User who must own the file; absent: any. */
+  /** User that must own the file; absent: any. */
   readonly owner?: number;
 }
 
 /**
- * Reads a regular file. Follows no link at the end of the path and never blocks.
+ * Does not follow a link at the end of the path and never blocks.
  *
- * @throws an error of the file system (`ELOOP` for a link), or an Error with what is wrong with the file
+ * @throws an error of the file system (`ELOOP` for a link), or an Error with the reason
  */
 export function readRegularFile(path: string, { maxBytes, owner }: RegularFileOptions): RegularFile {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);

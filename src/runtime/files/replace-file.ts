@@ -8,12 +8,12 @@ export interface ReplaceOptions {
   /** Mode of the new file; default 0600. */
   readonly mode?: number;
   /**
-   * What is guaranteed to survive a crash of the host after the function returns: nothing (default), the content if the
-   * new name survives, or both.
+   * What survives a crash of the host after the function returns: nothing (default), the content if the new name
+   * survives, or both.
    */
   readonly flush?: 'none' | 'content' | 'content and name';
   /**
-   * Name of the draft. `new` (default): `<file>.new`, which replaces the draft of an interrupted attempt; for
+   * Name of the draft. `new` (default): `<file>.new`, which replaces the draft of an interrupted attempt, for
    * directories to which no other program writes. `unique`: an unpredictable name; the draft of an interrupted attempt
    * stays.
    */
@@ -22,7 +22,7 @@ export interface ReplaceOptions {
 
 /**
  * @param content a text, bytes, or pieces of a text that exceeds the length of a string
- * @throws an error of the file system; the old content stays, and no draft is left
+ * @throws an error of the file system; the old content stays, and the draft is removed
  */
 export function replaceFileSync(
   file: string,
@@ -31,7 +31,7 @@ export function replaceFileSync(
 ): void {
   const beside = draftOf(file, draft);
   try {
-    // Never write to an existing link or file at the path of the draft.
+    // Never writes to an existing link or file at the path of the draft.
     if (draft === 'new') rmSync(beside, { force: true });
     const descriptor = openSync(beside, 'wx', mode);
     try {
@@ -77,7 +77,7 @@ function draftOf(file: string, draft: 'new' | 'unique'): string {
   return draft === 'new' ? `${file}.new` : `${file}.${randomBytes(6).toString('hex')}.tmp`;
 }
 
-/** On a full disk an incomplete draft would take the remaining space. */
+/** On a full disk an incomplete draft would occupy the remaining space. */
 function removeDraft(beside: string): void {
   try {
     rmSync(beside, { force: true });
@@ -86,7 +86,6 @@ function removeDraft(beside: string): void {
   }
 }
 
-/** A name is stored in its directory. */
 function flushDirectory(directory: string): void {
   const descriptor = openSync(directory, 'r');
   try {

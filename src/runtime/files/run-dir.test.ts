@@ -52,21 +52,24 @@ test.each([
   ['a file', 'touch'],
   ['a FIFO', 'mkfifo -m 666'],
   ['a link to a directory of the victim', 'ln -s ../victims'],
-])('%s that another user created at the usual name does not prevent a start', async (_, create) => {
-  const root = sharedTemporary();
-  const usual = join(root, `chartpilot-${victim}`);
-  await asOtherUser(`cd ${root} && ${create} ${usual}`);
-  const { directories, warnings } = await chosenBy(root, 2);
-  expect(new Set(directories)).toHaveLength(1);
-  const [chosen] = directories;
-  expect(chosen).toMatch(new RegExp(`^${usual}-[A-Za-z0-9]{6}$`));
-  const stats = lstatSync(chosen!);
-  expect([stats.uid, stats.mode & 0o777]).toEqual([victim, 0o700]);
-  expect(warnings.match(/is not usable/g)).toHaveLength(1);
-  expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosen] });
-});
+])(
+  '%s that another user created with the usual name of the run directory does not prevent a start',
+  async (_, create) => {
+    const root = sharedTemporary();
+    const usual = join(root, `chartpilot-${victim}`);
+    await asOtherUser(`cd ${root} && ${create} ${usual}`);
+    const { directories, warnings } = await chosenBy(root, 2);
+    expect(new Set(directories)).toHaveLength(1);
+    const [chosen] = directories;
+    expect(chosen).toMatch(new RegExp(`^${usual}-[A-Za-z0-9]{6}$`));
+    const stats = lstatSync(chosen!);
+    expect([stats.uid, stats.mode & 0o777]).toEqual([victim, 0o700]);
+    expect(warnings.match(/is not usable/g)).toHaveLength(1);
+    expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosen] });
+  },
+);
 
-test('directories of another user with fallback names are skipped', async () => {
+test('run directories of another user with fallback names are skipped', async () => {
   const root = sharedTemporary();
   const usual = join(root, `chartpilot-${victim}`);
   await asOtherUser(`mkdir -m 777 ${usual} ${usual}-000000 ${usual}-AAAAAA; ln -s / ${usual}-BBBBBB`);
@@ -74,13 +77,13 @@ test('directories of another user with fallback names are skipped', async () => 
   expect(lstatSync(directories[0]!).uid).toBe(victim);
 });
 
-test('the usual name is used without a warning if it is free', async () => {
+test('the usual run directory is used without a warning if its name is free', async () => {
   const root = sharedTemporary();
   expect(await chosenBy(root, 1)).toEqual({ directories: [join(root, `chartpilot-${victim}`)], warnings: '' });
   expect(readdirSync(root)).toEqual([`chartpilot-${victim}`]);
 });
 
-test('the directory is below the configuration path if only that is writable', async () => {
+test('the run directory is below the configuration path if only that is writable', async () => {
   const root = sharedTemporary();
   const configPath = join(root, 'etc/istio/proxy');
   mkdirSync(configPath, { recursive: true });

@@ -10,7 +10,6 @@ import { makeFolder } from './make-folder.ts';
 /** The directory of system services, used if this user may write there. */
 export const sharedRunDir = '/run/chartpilot';
 
-/** Permission bits that let other users write. */
 const writableByOthers = 0o022;
 
 /**
@@ -48,14 +47,14 @@ export function isRunDirNameOf(uid: number, name: string): boolean {
 /** mkdtemp(3) appends six characters. */
 const fallbackNames = (uid: number): RegExp => new RegExp(`^chartpilot-${uid}-[A-Za-z0-9]{6}$`);
 
-/** The usual name is predictable, so another user may have created something there. */
+/** The usual name is predictable, so another user may have created a file or directory with it. */
 function userRunDir(parent: string): string {
   const uid = currentUid();
   const usual = join(parent, `chartpilot-${uid}`);
   const occupied = lstatSync(usual, { throwIfNoEntry: false });
   if (occupied === undefined || isOwnDirectory(occupied)) return usual;
   const other = existingFallback(parent, uid) ?? createdFallback(parent, uid);
-  // `ensureRunDir` reports what is wrong with the usual one.
+  // `ensureRunDir` reports the error of the usual one.
   if (other === undefined) return usual;
   warnOnce(
     `run directory ${usual} is not usable (${whyNotOwn(occupied)}), using ${other}; set --runDir to choose another one`,
@@ -64,7 +63,7 @@ function userRunDir(parent: string): string {
 }
 
 /**
- * Several programs may create one at the same time: all of them then use the first by name.
+ * If several programs create one at the same time, all of them use the first by name.
  *
  * @returns `undefined` if no directory can be created there
  */
@@ -97,11 +96,7 @@ function warnOnce(message: string): void {
   process.emitWarning(message);
 }
 
-/**
- * Creates the directory if it is missing.
- *
- * @throws ChartpilotError FILE_UNREADABLE if it cannot be used
- */
+/** @throws ChartpilotError FILE_UNREADABLE if it cannot be used */
 export function ensureRunDir(runDir: string): void {
   try {
     makeFolder(runDir, 0o700);
@@ -117,9 +112,9 @@ export function ensureRunDir(runDir: string): void {
 }
 
 /**
- * For a directory whose files this program trusts: only its user may have written them.
+ * For a directory whose files this program trusts, so only its user may have written them.
  *
- * @throws Error with the reason if the path is not a directory of this user, or other users may write there
+ * @throws Error with the reason if the path is not a directory of this user, or other users may write to it
  */
 export function requireOwnDirectory(path: string): void {
   const stats = lstatSync(path);

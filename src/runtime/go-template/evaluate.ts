@@ -1,5 +1,3 @@
-/** Executes the tree of a template. */
-
 import { sprint } from './format.ts';
 import type { TemplateFunction } from './functions.ts';
 import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
@@ -11,11 +9,10 @@ import { GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './value
 const maxOutput = 4 * 1024 * 1024;
 /** Limit of executed nodes; those of a loop count once per iteration. */
 const maxSteps = 1_000_000;
-/** Limit of nested template calls. */
 const maxCalls = 200;
 /**
- * Limit of characters and items that functions take and return, for all calls together: repeated doubling of a text
- * would exhaust the memory within few steps.
+ * Limit of characters and items that functions accept and return, for all calls together, because repeated doubling of
+ * a text would exhaust the memory within few steps.
  */
 const maxHandled = 16 * 1024 * 1024;
 
@@ -64,7 +61,7 @@ export class Execution {
     if (++this.#steps > maxSteps) throw new TemplateError(at, `more than ${maxSteps} steps`);
   }
 
-  /** Lists may contain one another many times: counting stops at the limit, not at the last item. */
+  /** Lists may contain one another many times, so counting stops at the limit, not at the last item. */
   #handle(values: readonly GoValue[], at: Position): void {
     const left = [...values];
     for (let value = left.pop(); left.length > 0 || value !== undefined; value = left.pop()) {
@@ -122,7 +119,6 @@ export class Execution {
     return value;
   }
 
-  /** Variables that the task declares are removed at its end. */
   #scoped(task: () => Interruption): Interruption {
     const scope = this.#variables.length;
     const interruption = task();

@@ -90,7 +90,7 @@ function floatDigits(magnitude: number, verb: string, { precision }: Flags): str
   return verb === 'E' || verb === 'G' ? text.toUpperCase() : text;
 }
 
-/** `#`: there is always a decimal point, and `%g` keeps trailing zeros. */
+/** `#`: with a decimal point always, and trailing zeros of `%g`. */
 function withPoint(text: string, verb: string, precision: number | undefined): string {
   const [, digits = '', power = ''] = /^([^eE]*)(.*)$/.exec(text)!;
   const pointed = digits.includes('.') ? digits : `${digits}.`;

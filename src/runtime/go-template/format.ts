@@ -20,9 +20,9 @@ export function sprintln(values: readonly GoValue[]): string {
 
 const directive = /%([-+# 0]*)(\[[^\]]*\]?)?(\*|\d+)?(?:\.(\[[^\]]*\]?)?(\*|\d*))?(\[[^\]]*\]?)?(.|$)/gsu;
 
-/** Go has a limit of less than a million, too. */
+/** Go also has a limit of less than a million. */
 const maxWidth = 1_000_000;
-/** Limit in characters: widths alone could exhaust the memory. */
+/** Limit in characters, because widths alone could exhaust the memory. */
 const maxFormatted = 4 * 1024 * 1024;
 
 export function sprintf(format: string, args: readonly GoValue[]): string {
@@ -121,7 +121,7 @@ class ArgumentReader {
   }
 }
 
-/** Elements of lists and maps are formatted with the verb and flags of the whole. */
+/** Elements of lists and maps are formatted with the verb and flags of the list or map. */
 function formatValue(value: GoValue, verb: string, flags: Flags): string {
   if (verb === 'T') return pad(value === undefined || value === null ? '<nil>' : typeName(value), flags);
   if (flags.goSyntax) return goSyntax(value);

@@ -5,11 +5,9 @@ import { FunctionError } from './template-error.ts';
 import { compareText, GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
 
 export interface TemplateFunction {
-  /** Minimum number of arguments. */
   readonly min: number;
   /** Maximum number of arguments; absent: no limit. */
   readonly max?: number;
-  /** The first argument must be a string. */
   readonly takesText?: boolean;
   /** @throws FunctionError */
   readonly call: (args: readonly GoValue[]) => GoValue;
@@ -119,7 +117,7 @@ function call(value: GoValue): never {
   throw new FunctionError(`non-function of type ${value instanceof GoStruct ? 'struct' : typeName(value)}`);
 }
 
-/** A single string as it is; else all arguments as `print` writes them. */
+/** A single string is unchanged; otherwise all arguments are formatted as `print` does. */
 function asText(args: readonly GoValue[]): string {
   const [only] = args;
   if (args.length === 1 && typeof only === 'string') return only;

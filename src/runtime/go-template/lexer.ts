@@ -34,7 +34,7 @@ const keywords = new Set([
 ]);
 
 const opening = '{{';
-/** Only these are trimmed: other Unicode white space is text. */
+/** Only these are trimmed; other Unicode white space is text. */
 const spaceAtEnd = /[ \t\r\n]+$/;
 const spaceAtBegin = /^[ \t\r\n]+/;
 const closing = /(?:[ \t\r\n]-)?\}\}/y;

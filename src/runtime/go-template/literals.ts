@@ -1,4 +1,3 @@
-/** Values of literals, by the rules of Go's lexical syntax. */
 import type { Token } from './lexer.ts';
 import { TemplateError } from './template-error.ts';
 

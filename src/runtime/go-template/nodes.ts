@@ -1,4 +1,3 @@
-/** The tree of a template. */
 import type { Position } from './template-error.ts';
 
 export interface TextNode {
@@ -31,7 +30,7 @@ export interface LoopControlNode extends Position {
 
 export type Node = TextNode | ActionNode | BranchNode | TemplateNode | LoopControlNode;
 
-/** Commands that pass their values on, and the variables that receive the last one. */
+/** Commands that pass on their values, and the variables that receive the last one. */
 export interface PipeNode extends Position {
   readonly is: 'pipe';
   readonly variables: readonly string[];

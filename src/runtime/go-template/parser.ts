@@ -1,11 +1,9 @@
-/** Builds the tree of a template from its tokens. */
-
 import { type Token, type TokenKind, tokenize } from './lexer.ts';
 import { literalOf } from './literals.ts';
 import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
 import { type Position, TemplateError } from './template-error.ts';
 
-/** Limit of nested blocks and parentheses: a bootstrap has fewer than ten. */
+/** Limit of nested blocks and parentheses; a bootstrap has fewer than ten. */
 const maxNesting = 100;
 
 export const mainTemplate = 'bootstrap';
@@ -326,7 +324,6 @@ class Parser {
     return { ...pipe, ...at };
   }
 
-  /** The next token that is not white space. */
   #skipSpace(): Token {
     while (this.#tokens[this.#at]!.kind === 'space') this.#at++;
     return this.#tokens[this.#at]!;

@@ -15,10 +15,10 @@ const data = goValueOf({
 });
 const rendered = (template: string): string => renderTemplate(template, data);
 
-describe('renders a template of Go', () => {
+describe('renderTemplate renders a template of Go', () => {
   test.each([
     ['text without actions', '{"a": 1}', '{"a": 1}'],
-    ['fields, also of a key that is missing', '{{ .a }}{{.map.z}}[{{ .none.deep }}]', 'x1[<no value>]'],
+    ['fields, also of a missing key', '{{ .a }}{{.map.z}}[{{ .none.deep }}]', 'x1[<no value>]'],
     [
       'adjacent arguments',
       '{{or .b .a}} {{eq .a "x"}} {{printf "%s-%d" .a .port}} {{and .a .b .port}}',
@@ -55,13 +55,13 @@ describe('renders a template of Go', () => {
       `{{ html "<'" }} {{ js "it's" }} {{ urlquery "a b/c" }} {{ println 1 2 }}`,
       "&lt;&#39; it\\'s a+b%2Fc 1 2\n",
     ],
-    ['parts of texts and lists', '{{ slice .a 0 1 }}{{ slice .list 1 }}{{ index .map "z" }}{{ len "é" }}', 'x[q]12'],
+    ['slices of texts and lists', '{{ slice .a 0 1 }}{{ slice .list 1 }}{{ index .map "z" }}{{ len "é" }}', 'x[q]12'],
   ])('%s', (_, template, expected) => {
     expect(rendered(template)).toBe(expected);
   });
 });
 
-describe('reports an error with line and column', () => {
+describe('renderTemplate reports an error with line and column', () => {
   test.each([
     ['{{ .a', 1, 1, /not closed with \}\}/],
     ['\n {{ if .a }}', 2, 5, /\{\{if\}\} is not closed/],
@@ -86,10 +86,10 @@ describe('reports an error with line and column', () => {
   });
 });
 
-describe('has a limit for', () => {
+describe('renderTemplate has a limit for', () => {
   test.each([
-    ['blocks within one another', '{{ if .a }}'.repeat(200), /more than 100 blocks or parentheses/],
-    ['parentheses within one another', `{{ ${'('.repeat(5000)} }}`, /not closed|more than 100 blocks or parentheses/],
+    ['nested blocks', '{{ if .a }}'.repeat(200), /more than 100 blocks or parentheses/],
+    ['nested parentheses', `{{ ${'('.repeat(5000)} }}`, /not closed|more than 100 blocks or parentheses/],
     ['the output', `{{ range 5 }}${'x'.repeat(1_000_000)}{{ end }}`, /more than 4194304 characters/],
     ['steps', '{{ range 1000000000 }}{{ end }}', /more than 1000000 steps/],
     [
@@ -115,17 +115,17 @@ function errorOf(template: string): TemplateError {
 }
 
 test.each([
-  ['a text that doubles', '{{$x := "ab"}}{{range 64}}{{$x = printf "%s%s" $x $x}}{{end}}', 'functions handle more'],
   [
-    'lists within lists',
-    '{{$x := slice .l}}{{range 64}}{{$x = pair $x $x}}{{end}}{{print $x}}',
+    'a text that is doubled repeatedly',
+    '{{$x := "ab"}}{{range 64}}{{$x = printf "%s%s" $x $x}}{{end}}',
     'functions handle more',
   ],
+  ['nested lists', '{{$x := slice .l}}{{range 64}}{{$x = pair $x $x}}{{end}}{{print $x}}', 'functions handle more'],
   ['widths of a format', `{{printf "${'%999999[1]d'.repeat(1_000)}" 1}}`, 'the result has more'],
-  ['a loop without end', '{{range 100000000000}}{{end}}{{range 100000000000}}{{"x"}}{{end}}', 'steps'],
-  ['output without end', '{{range 1000000}}{{"0123456789"}}{{end}}', 'the output has more'],
+  ['an endless loop', '{{range 100000000000}}{{end}}{{range 100000000000}}{{"x"}}{{end}}', 'steps'],
+  ['endless output', '{{range 1000000}}{{"0123456789"}}{{end}}', 'the output has more'],
   ['templates that call themselves', '{{define "a"}}{{template "a"}}{{end}}{{template "a"}}', 'call one another'],
-])('%s ends with an error and its line within a second', (_, template, message) => {
+])('renderTemplate ends with an error and its line within a second for %s', (_, template, message) => {
   const pair = { min: 2, max: 2, call: (values: readonly GoValue[]) => [...values] };
   const begun = process.cpuUsage();
   const render = (): string => renderTemplate(`\n${template}`, goValueOf({ l: ['x'] }), new Map([['pair', pair]]));

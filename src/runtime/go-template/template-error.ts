@@ -4,7 +4,6 @@ export interface Position {
   readonly column: number;
 }
 
-/** A template that cannot be parsed or executed. */
 export class TemplateError extends Error {
   readonly line: number;
   readonly column: number;

@@ -56,7 +56,6 @@ export function goValueOf(json: unknown): GoValue {
   return json as boolean | bigint | string;
 }
 
-/** Truth of a value for `if`, `and`, `or` and `not`. */
 export function isTrue(value: GoValue): boolean {
   if (isList(value)) return value.length > 0;
   if (value instanceof GoMap) return value.size > 0;

@@ -27,16 +27,12 @@ export type GrpcCode = keyof typeof grpcCodes;
 
 const names = new Map(Object.entries(grpcCodes).map(([name, code]) => [code as number, name as GrpcCode]));
 
-/** A call that did not end with OK. */
 export class GrpcError extends Error {
   override readonly name = 'GrpcError';
   readonly code: GrpcCode;
   /** Message of the server or description of the failure, without the code. */
   readonly details: string;
-  /**
-   * Delay before the next attempt that the server requests (`grpc-retry-pushback-ms`, `retry-after`); `undefined` if
-   * none.
-   */
+  /** Delay before the next attempt that the server requests (`grpc-retry-pushback-ms`, `retry-after`). */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: GrpcCode, details: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
@@ -80,7 +76,7 @@ function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   return new GrpcError(codes[status] ?? 'UNKNOWN', `HTTP status ${status}`, { retryAfterMs: retryAfter(headers) });
 }
 
-/** Limit of a requested delay: a proxy may request an hour although the server returns within a second. */
+/** Limit of a requested delay: a proxy may request an hour although the server is available within a second. */
 const maxRetryDelayMs = 600_000;
 
 function retryAfter(headers: IncomingHttpHeaders): number | undefined {
@@ -89,7 +85,7 @@ function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   return ms >= 0 ? Math.min(ms, maxRetryDelayMs) : undefined;
 }
 
-/** Percent-encoded UTF-8; text that cannot be decoded is returned as it is. */
+/** Percent-encoded UTF-8; text that cannot be decoded is unchanged. */
 function decodeDetails(text: string): string {
   try {
     return decodeURIComponent(text.slice(0, maxDetails));
@@ -98,7 +94,6 @@ function decodeDetails(text: string): string {
   }
 }
 
-/** The trailers that end a call. */
 export function trailersOf(code: GrpcCode, details = ''): Record<string, string> {
   const trailers = { 'grpc-status': String(grpcCodes[code]) };
   return details === ''

@@ -1,6 +1,6 @@
 /**
  * One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. It does not reconnect: its owner is notified
- * when it closes, and decides.
+ * when it closes.
  */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
@@ -31,7 +31,6 @@ export interface GrpcTarget {
     readonly certificate?: KeyPair;
     /** Accepted names in the server's certificate, any of which suffices. Default: `serverName`. */
     readonly alternativeNames?: readonly string[];
-    /** The server's certificate is not verified at all. */
     readonly isUnverified?: true;
   };
 }
@@ -93,7 +92,7 @@ export class GrpcConnection {
     try {
       signal.throwIfAborted();
       socket = openSocket(target);
-      // Errors after the failure do not matter.
+      // Only the first error counts.
       socket.on('error', () => {});
       const closed = once(socket, 'close', { signal }).then(() => {
         throw new Error('connection closed');
@@ -131,7 +130,6 @@ export class GrpcConnection {
     return this.#closeError;
   }
 
-  /** Closes it and ends all of its calls. */
   close(): void {
     this.#markClosed('connection closed by the agent');
   }

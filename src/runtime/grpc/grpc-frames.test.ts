@@ -16,7 +16,7 @@ function read(bytes: Buffer, lengths: readonly number[], limits: FrameLimits): F
   return pieces;
 }
 
-test('messages up to a limit are returned whole, and longer ones in pieces of the same bytes, for any chunk sizes', () => {
+test('gRPC messages up to a limit are returned in one piece, and longer ones in pieces of the same bytes, for any chunk sizes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 6 }),
@@ -41,7 +41,7 @@ test('messages up to a limit are returned whole, and longer ones in pieces of th
   );
 });
 
-test('a message that is too long or compressed is rejected after its header', () => {
+test('a gRPC message that is too long or compressed is rejected after its header', () => {
   const long = frameOf(Buffer.alloc(11)).subarray(0, 5);
   expect(() => read(long, [5], { wholeBytes: 10, maxBytes: 10 })).toThrow(
     expect.objectContaining({ code: 'RESOURCE_EXHAUSTED', details: expect.stringContaining('11 bytes') }),
@@ -51,7 +51,7 @@ test('a message that is too long or compressed is rejected after its header', ()
   );
 });
 
-test('a message in chunks of one byte needs memory for its bytes only, and an announced message for its received bytes only', async () => {
+test('a gRPC message in chunks of one byte needs memory for its received bytes only', async () => {
   const heldBytes = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();

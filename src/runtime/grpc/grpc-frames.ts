@@ -3,7 +3,6 @@ import { GrpcError } from './call-status.ts';
 
 export const frameHeadBytes = 5;
 
-/** A message with its frame header. */
 export function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(frameHeadBytes + message.length);
   frame[0] = 0;
@@ -24,7 +23,6 @@ export interface FrameLimits {
   readonly wholeBytes: number;
   /** Minimum size of the first piece of a longer message. Default: `wholeBytes`. */
   readonly peekBytes?: number;
-  /** A longer message is an error. */
   readonly maxBytes?: number;
 }
 
@@ -37,8 +35,8 @@ export class FrameReader {
   readonly #peekBytes: number;
   readonly #maxBytes: number;
   /**
-   * The received part of an incomplete message, copied: a client may send single bytes, each of which would be a
-   * buffer.
+   * The received part of an incomplete message. It is copied, because a client may send single bytes, each of which
+   * would be a buffer.
    */
   #gathered: Buffer = none;
   #gatheredBytes = 0;
@@ -75,7 +73,6 @@ export class FrameReader {
     }
   }
 
-  /** @returns the rest of the chunk */
   #gather(chunk: Buffer, take: (piece: FramePiece) => void): Buffer {
     // Most messages arrive in one chunk and are not copied.
     if (this.#gatheredBytes === 0 && chunk.length >= frameHeadBytes) {

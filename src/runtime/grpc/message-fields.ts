@@ -26,8 +26,8 @@ export function fieldIn(message: Uint8Array, fieldNumber: number): Uint8Array | 
 }
 
 /**
- * The text of a field; the last one of its number counts, as in any protobuf message. Throws if the bytes are no
- * message.
+ * The text of a field; of several fields with its number the last one, as in any protobuf message. Throws if the bytes
+ * are no message.
  */
 export function textIn(message: Uint8Array, fieldNumber: number): string | undefined {
   let text: string | undefined;

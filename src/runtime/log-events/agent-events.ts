@@ -1,4 +1,4 @@
-/** pilot-agent: its life, Envoy's epochs, restarts and binaries. */
+/** pilot-agent: its lifecycle, Envoy's epochs, restarts and binaries. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const agentEvents = {

@@ -1,4 +1,4 @@
-/** pilot-discovery: its life, configuration, services, pushes and writes. */
+/** pilot-discovery: its lifecycle, configuration, services, pushes and writes. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const discoveryEvents = {

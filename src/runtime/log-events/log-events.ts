@@ -1,4 +1,7 @@
-/** All events that the programs log. An ID appears in one table only; `test/log-events.test.ts` checks this and that each is used. */
+/**
+ * All events that the programs log. An ID appears in one table only; `test/log-events.test.ts` checks this and that
+ * each is used.
+ */
 import { adsEvents } from './ads-events.ts';
 import { agentEvents } from './agent-events.ts';
 import { agentServerEvents } from './agent-server-events.ts';
@@ -32,29 +35,24 @@ type LogEvents = typeof logEvents;
 
 export type LogEventId = keyof LogEvents;
 
-/** IDs of the events of one level. */
 export type EventOfLevel<Level extends LogEvent['level']> = {
   [Id in LogEventId]: LogEvents[Id]['level'] extends Level ? Id : never;
 }[LogEventId];
 
-/** IDs of the events that have a level of their own. */
 type LeveledEvent = EventOfLevel<EventLevel>;
 
-/** An event with its fields: a line that is built in one place and logged in another. */
+/** An event with its fields, for a line that is built in one component and logged in another. */
 export interface LogEntry<Id extends LeveledEvent = LeveledEvent> {
   readonly event: Id;
   readonly [field: string]: unknown;
 }
 
-/** A warning about a setting. */
 export type LogWarning = LogEntry<EventOfLevel<'warn'>>;
 
-/** The entry of an event in its table. */
 export function eventDescription(event: LogEventId): LogEvent {
   return logEvents[event];
 }
 
-/** Whether a type of event of the trace has lines in the log. */
 export function isLogged(type: string): type is LeveledEvent {
   return Object.hasOwn(logEvents, type) && logEvents[type as LogEventId].level !== 'relayed';
 }
@@ -65,14 +63,13 @@ export function levelOfEvent(event: LeveledEvent): EventLevel {
 
 const placeholder = /\{(\w+)\}/g;
 
-/** The message of an event; fields in braces are filled in. */
 export function messageText(event: LogEventId, fields: object): string {
   const { message } = logEvents[event];
   if (!message.includes('{')) return message;
   return message.replace(placeholder, (_, name: string) => String((fields as Record<string, unknown>)[name] ?? ''));
 }
 
-/** The fields that the message does not have. */
+/** The fields that are not part of the message. */
 export function fieldsBesideMessage(event: LogEventId, fields: object): object {
   const { message } = logEvents[event];
   if (!message.includes('{')) return fields;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { boundedLogger, maxLogText } from './bounded-log.ts';
 import { createLogger } from './log.ts';
 
-test('a log line is bounded for any scope and field that a client sends', () => {
+test('a log line has a limited length for any scope and field that a client sends', () => {
   const lines: string[] = [];
   const log = boundedLogger(createLogger({ write: (line) => lines.push(line) })).scope('ads');
   log.relay('envoy.output', 'warn', 'x'.repeat(1_000_000), { node: 'y'.repeat(1_000_000), port: 80 });

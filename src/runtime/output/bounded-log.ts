@@ -3,7 +3,10 @@ import type { Logger } from './log.ts';
 /** Limit in characters of a relayed text and of a field; a stack fits. */
 export const maxLogText = 2_048;
 
-/** The same log, with longer texts cut and followed by their length, so that a client cannot send an unbounded line. */
+/**
+ * The same log, with longer texts truncated and followed by their length, so that a client cannot send an unbounded
+ * line.
+ */
 export function boundedLogger(log: Logger): Logger {
   return {
     debug: (event, fields) => log.debug(event, boundedFields(fields)),

@@ -6,7 +6,7 @@ import { LineSink, type Loss } from './line-sink.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A sink that reports its losses in the place of the lost lines, as a log does. */
+/** A sink that reports its losses at the position of the lost lines, as a log does. */
 function sinkTo(outlets: FaultyOutlets, maxBytes = 100) {
   const sink = new LineSink({ open: outlets.open, maxBytes });
   const losses: Loss[] = [];
@@ -26,7 +26,7 @@ const full: Fault = { code: 'ENOSPC' };
 const stuck: Fault = { room: 0 };
 const many = (fault: Fault): Fault[] => Array.from({ length: 10_000 }, () => fault);
 
-test('a line is written synchronously', () => {
+test('LineSink writes a line synchronously', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('one\n');
@@ -34,7 +34,7 @@ test('a line is written synchronously', () => {
   expect(outlets.files).toEqual(['one\ntwo\n']);
 });
 
-test('lines for a blocked reader are queued up to a limit; further ones are counted and reported once it reads', () => {
+test('LineSink queues lines for a blocked reader up to a limit, and counts and reports further ones once it reads', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses } = sinkTo(outlets);
   outlets.writeFaults = many(stuck);
@@ -57,7 +57,7 @@ test('lines for a blocked reader are queued up to a limit; further ones are coun
   expect(outlets.files[0]!.endsWith('after\n')).toBe(true);
 });
 
-test('queued lines are counted as waiting, so a full disk is visible long before lines are lost', () => {
+test('LineSink counts queued lines as waiting, so a full disk is visible long before lines are lost', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('out\n');
@@ -71,7 +71,7 @@ test('queued lines are counted as waiting, so a full disk is visible long before
   expect(sink.lines).toEqual({ lost: 0, waiting: 0 });
 });
 
-test('a reader that reads within one turn of the event loop loses nothing', () => {
+test('LineSink loses no lines for a reader that reads within one turn of the event loop', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = [stuck];
@@ -86,7 +86,7 @@ test('a reader that reads within one turn of the event loop loses nothing', () =
   expect(outlets.files[0]!.split('\n')).toHaveLength(501);
 });
 
-test('an outlet that fails is reopened with growing delays, and continues where it was interrupted', () => {
+test('LineSink reopens a failed outlet with growing delays, and continues where it was interrupted', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses, failures } = sinkTo(outlets);
   outlets.writeFaults = [{ room: 3 }, ...many(full)];
@@ -102,7 +102,7 @@ test('an outlet that fails is reopened with growing delays, and continues where 
   expect(losses).toEqual([]);
 });
 
-test('a file that was moved away is created again, and starts with the whole of an interrupted line', () => {
+test('LineSink creates a file again that was moved, and starts it with the complete interrupted line', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('one\n');
@@ -115,7 +115,7 @@ test('a file that was moved away is created again, and starts with the whole of 
   expect(outlets.files).toEqual(['one\n', 'two\nth', 'three\n']);
 });
 
-test('a response is never lost, however slow its reader, and its end is awaited without a limit', async () => {
+test('LineSink never loses a response, however slow its reader, and waits for its end without a limit', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = many({ room: 1 }).flatMap((one) => [one, stuck]);
@@ -130,7 +130,7 @@ test('a response is never lost, however slow its reader, and its end is awaited 
   expect(outlets.files).toEqual([`${text}\n`]);
 });
 
-test('the end of a program waits for a slow reader of its log within a limit, and not for a full disk', async () => {
+test('LineSink waits at the end of the program for a slow reader of its log within a limit, and not for a full disk', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = many(stuck);
@@ -145,7 +145,7 @@ test('the end of a program waits for a slow reader of its log within a limit, an
   await sink.end(1_000);
 });
 
-test('a writer that waits continues when the queue is empty, when its limit is over, or at once while lines are lost', async () => {
+test('LineSink resumes a waiting writer when the queue is empty, at its limit, or at once while lines are lost', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   expect(sink.relief(1_000)).toBeUndefined();
@@ -171,7 +171,7 @@ test('a writer that waits continues when the queue is empty, when its limit is o
   expect(sink.relief(1_000)).toBeUndefined();
 });
 
-test('the header of a new file precedes its lines, and lines queued for the previous file are lost', () => {
+test('LineSink writes the header of a new file before its lines, and drops lines queued for the previous file', () => {
   const outlets = new FaultyOutlets();
   const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });
   const losses: (Loss | undefined)[] = [];
@@ -208,7 +208,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ does: 'move' as const }) },
 );
 
-test('for any fault of the outlet nothing is thrown, memory is bounded, and every lost line is counted', () => {
+test('LineSink never throws an error for any fault of the outlet, limits the memory, and counts every lost line', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
       const outlets = new FaultyOutlets();
@@ -220,14 +220,14 @@ test('for any fault of the outlet nothing is thrown, memory is bounded, and ever
         if (each.does === 'break') outlets.writeFaults.push(...each.faults);
         if (each.does === 'refuse') outlets.openFaults.push(...each.faults);
         if (each.does === 'move') outlets.moveAway();
-        // An interrupted line is whole again for a new file.
+        // An interrupted line is complete again for a new file.
         expect(sink.waitingBytes).toBeLessThanOrEqual(100 + maxLineBytes);
       }
       outlets.writeFaults = [];
       outlets.openFaults = [];
       vi.advanceTimersByTime(60_000);
       expect(sink.waitingBytes).toBe(0);
-      // A file may end with half of the line that is whole in the next one.
+      // A file may end with half of the line that is complete in the next one.
       const lines = outlets.files.flatMap((text) => text.split('\n').slice(0, -1));
       let next = 0;
       for (const line of lines) {

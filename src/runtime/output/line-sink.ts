@@ -1,9 +1,9 @@
 /**
  * Queues lines for a log, a trace, or a reader of standard output. No write waits or throws, whatever the outlet does.
  *
- * A line is written at once. What the outlet does not take is queued up to a limit. Beyond the limit lines are lost
- * until the queue is empty, and then their number is reported. An outlet that fails is closed and reopened with growing
- * delays. Output of commands ({@link LineSink.print}) is queued without a limit and never lost.
+ * A line is written at once. Lines that the outlet does not accept are queued up to a limit. Beyond the limit lines are
+ * lost until the queue is empty, and then their number is reported. An outlet that fails is closed and reopened with
+ * growing delays. Output of commands ({@link LineSink.print}) is queued without a limit and never lost.
  *
  * Terminals display this output, so control and invisible characters of all text are escaped (`visible-text.ts`).
  */
@@ -12,23 +12,20 @@ import { visibleBytes } from '../visible-bytes.ts';
 import { visibleText } from '../visible-text.ts';
 import type { Outlet } from './outlet.ts';
 
-/** Lines that are lost for good. */
 export interface Loss {
   readonly lines: number;
-  /** When the first one and the last one were written. */
   readonly from: Date;
   readonly to: Date;
   readonly why: string;
 }
 
-/** Counts of lines that are not written. */
 export interface SinkLines {
   readonly lost: number;
   /** Queued lines; lost if the program ends before they are written. */
   readonly waiting: number;
 }
 
-/** The clock of a sink; a simulation has its own. */
+/** A simulation has its own clock. */
 export interface SinkClock {
   /** Monotonic milliseconds. */
   now(): number;
@@ -40,10 +37,11 @@ export interface LineSinkOptions {
   /** @throws while the outlet cannot be opened */
   readonly open: () => Outlet;
   readonly clock?: SinkClock;
-  /** Limit of queued lines. Default 1 MiB. */
+  /** Limit of queued lines (default 1 MiB). */
   readonly maxBytes?: number;
   /**
-   * Header of a new file. Lines queued for the previous file are then lost: the header must contain their information.
+   * Header of a new file. Lines queued for the previous file are then lost, so the header must contain their
+   * information.
    */
   readonly begin?: () => string;
 }
@@ -53,8 +51,8 @@ export interface SinkListener {
   /** First failure of the output. `printing`: output of a command is queued. */
   failed?(error: unknown, printing: boolean): void;
   /**
-   * The queue is empty again after a failure, after a loss, or both. Lines written by this handler stand in the place
-   * of the lost ones.
+   * The queue is empty again after a failure, after a loss, or both. Lines written by this handler replace the lost
+   * ones.
    */
   recovered?(loss: Loss | undefined): void;
 }
@@ -92,16 +90,13 @@ export class LineSink {
   readonly #clock: SinkClock;
   readonly #listeners: SinkListener[] = [];
   #outlet: Outlet | undefined;
-  /** Identity of the last outlet. */
   #id: string | undefined;
-  /** Queued after the current batch. */
   #waiting: Waiting[] = [];
-  /** The batch that is being written, and how many of its bytes are written. */
+  /** The batch that is being written, and the number of its written bytes. */
   #current: Waiting | undefined;
   #offset = 0;
   /** Of the queue and the current batch. */
   #waitingBytes = 0;
-  /** Whether output of a command is queued. */
   #printing = false;
   /** Whether a wait timed out or lines were lost since the queue was last empty. */
   #isTooSlow = false;
@@ -113,7 +108,6 @@ export class LineSink {
   #failedAt = Number.NEGATIVE_INFINITY;
   #pollMs = minPollMs;
   #triedAt = Number.NEGATIVE_INFINITY;
-  /** Cancels the next attempt. */
   #cancelTry: (() => void) | undefined;
   #empty: { promise: Promise<void>; resolve: () => void } | undefined;
 
@@ -142,17 +136,15 @@ export class LineSink {
     this.#listeners.push(listener);
   }
 
-  /** Whether lines go to a file, which grows, and not to a reader. */
+  /** A file grows, and a reader does not. */
   get isFile(): boolean {
     return this.#outlet !== undefined && this.#outlet.id !== '';
   }
 
-  /** Whether the file was moved away. */
   get isMoved(): boolean {
     return this.#outlet?.moved() === true;
   }
 
-  /** Writes whole lines, queues them, or loses them. */
   write(lines: string | Buffer): void {
     this.#renew();
     const bytes = typeof lines === 'string' ? Buffer.from(visibleText(lines)) : visibleBytes(lines);
@@ -200,7 +192,6 @@ export class LineSink {
     });
   }
 
-  /** Starts a new file for the next lines. */
   renew(): void {
     this.#close();
     this.#id = undefined;
@@ -215,8 +206,8 @@ export class LineSink {
   }
 
   /**
-   * Resolves when the queue is empty, cannot be written, or the limit is over. Output of commands has no limit as long
-   * as it has a reader.
+   * Resolves when the queue is empty, cannot be written, or at the limit. Output of commands has no limit as long as it
+   * has a reader.
    */
   async end(limitMs: number): Promise<void> {
     const deadline = this.#clock.now() + limitMs;
@@ -244,7 +235,7 @@ export class LineSink {
     return this.#failure === undefined ? slowReader : messageOf(this.#failure);
   }
 
-  /** Stops using a file that was moved away, between two lines. */
+  /** Stops using a file that was moved, between two lines. */
   #renew(): void {
     if (this.#waitingBytes > 0) return;
     try {
@@ -255,7 +246,7 @@ export class LineSink {
     }
   }
 
-  /** The timer drains the queue while it runs, but a long turn of the event loop must not delay a fast reader. */
+  /** While the timer runs, it drains the queue, but a long turn of the event loop must not delay a fast reader. */
   #drainUnlessWaiting(): void {
     if (this.#cancelTry === undefined) this.#drain();
     else if (this.#failure === undefined && this.#clock.now() - this.#triedAt >= minPollMs) this.#drain();
@@ -379,7 +370,7 @@ export class LineSink {
     this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), begins: true });
   }
 
-  /** Half of the line is in the previous file: write it again from its start. */
+  /** Half of the line is in the previous file, so it is written again from its start. */
   #beginWithWholeLine(): void {
     if (this.#current === undefined || this.#offset === 0) return;
     const begin = this.#current.bytes.lastIndexOf('\n', this.#offset - 1) + 1;
@@ -390,9 +381,7 @@ export class LineSink {
   #close(): void {
     try {
       this.#outlet?.close();
-    } catch {
-      // The write has reported the failure already.
-    }
+    } catch {}
     this.#outlet = undefined;
   }
 }

@@ -14,7 +14,7 @@ function given(outputLevel: string): Written {
   return { log, lines: () => lines.splice(0) };
 }
 
-test('a change of a level applies to loggers that exist, and to no other scope', () => {
+test('a change of a log level applies to loggers that exist, and to no other scope', () => {
   const { log, lines } = given('default:info');
   const [ads, push] = [log.scope('ads'), log.scope('push')];
   log.levels.change('ads', { outputLevel: 'debug' });
@@ -26,7 +26,7 @@ test('a change of a level applies to loggers that exist, and to no other scope',
   expect(lines()).toEqual([]);
 });
 
-test('a change of all scopes applies to those without a logger too, and a later one of a scope replaces it', () => {
+test('a change of the level of all scopes also applies to scopes without a logger, and a later change of one scope replaces it', () => {
   const { log, lines } = given('ads:error,default:info');
   log.scope('ads');
   log.levels.change('all', { outputLevel: 'debug' });
@@ -35,7 +35,7 @@ test('a change of all scopes applies to those without a logger too, and a later 
   expect(lines()).toEqual(['debug default', 'debug ads', 'debug cluster']);
 });
 
-test('stacks and callers can be switched on and off', () => {
+test('stacks and callers in log lines can be switched on and off', () => {
   const lines: string[] = [];
   const log = createLogger({ write: (line) => lines.push(line) }).scope('ads');
   const origin = /caller=log-levels\.test\.ts:\d+ {2}stack="at /;
@@ -46,7 +46,7 @@ test('stacks and callers can be switched on and off', () => {
   expect(lines.map((line) => origin.test(line))).toEqual([true, false]);
 });
 
-test('a level of a proxy adds lines about it in one scope, and removes none', () => {
+test('the log level of a proxy adds lines about it in one scope, and removes none', () => {
   const { log, lines } = given('default:info');
   const web = log.scope('ads').ofProxy('web-0.shop');
   const cart = log.scope('ads').ofProxy('cart-0.shop');
@@ -63,7 +63,7 @@ test('a level of a proxy adds lines about it in one scope, and removes none', ()
   expect([lines(), [...log.levels.proxiesOf('ads')]]).toEqual([[], []]);
 });
 
-test('the number of proxies with levels is bounded, and a removed one makes space', () => {
+test('the number of proxies with log levels is limited, and a removed one frees a slot', () => {
   const { levels } = given('').log;
   for (let index = 0; index < maxProxyLevels + 10; index++) levels.changeProxy(`web-${index}.shop`, 'ads', 'debug');
   expect(levels.proxiesOf('ads').size).toBe(maxProxyLevels);

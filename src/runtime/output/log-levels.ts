@@ -1,6 +1,6 @@
 /** Log levels of the scopes of a program, which change at run time (`/scopej`). */
 
-/** Levels as Istio's programs name them, in ascending order of verbosity. */
+/** Levels with the names of Istio's programs, in ascending order of verbosity. */
 export const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
@@ -8,12 +8,11 @@ export function isLogLevel(text: unknown): text is LogLevel {
   return (logLevels as readonly unknown[]).includes(text);
 }
 
-/** Whether a log of level `limit` has lines of level `level`. */
 export function includesLevel(limit: LogLevel, level: LogLevel): boolean {
   return logLevels.indexOf(level) <= logLevels.indexOf(limit);
 }
 
-/** Parses `--log_output_level` into a level a scope. Throws a plain Error that names the bad item. */
+/** Parses `--log_output_level` into levels by scope. Throws a plain Error that names the invalid item. */
 export function parseLogLevels(spec: string): Map<string, LogLevel> {
   const levels = new Map<string, LogLevel>();
   for (const item of spec.split(',').filter(Boolean)) {
@@ -28,12 +27,10 @@ export function parseLogLevels(spec: string): Map<string, LogLevel> {
   return levels;
 }
 
-/** What the lines of a scope contain. */
 export interface ScopeSettings {
   outputLevel: LogLevel;
-  /** Lines of this level and worse have the stack. */
+  /** Lines of this level and more severe ones contain the stack. */
   stackTraceLevel: LogLevel;
-  /** Whether lines name the source line that wrote them. */
   logCallers: boolean;
 }
 
@@ -42,26 +39,27 @@ export interface InitialLevels {
   readonly outputLevel?: string;
   /** Scopes whose lines name the source line that wrote them, separated by commas; `all` (`--log_caller`). */
   readonly callers?: string;
-  /** Like the level (`--log_stacktrace_level`). Default: none. */
+  /** Like the level (`--log_stacktrace_level`, default none). */
   readonly stackTraceLevel?: string;
 }
 
-/** Proxies that can have levels of their own at the same time. */
+/** Proxies that can have their own levels at the same time. */
 export const maxProxyLevels = 50;
 
 /**
- * Levels of a log. All loggers of a scope share one record, so a change applies to the next line. Unlike a scope's level, a level of a
- * proxy adds lines and removes none: `web-0.shop` at `debug` is logged in detail while its scope stays at `info`.
+ * Levels of a log. All loggers of a scope share one record, so a change applies to the next line. Unlike a scope's
+ * level, a level of a proxy adds lines and removes none: `web-0.shop` at `debug` is logged in detail while its scope
+ * stays at `info`.
  */
 export class LogLevels {
   readonly #initial: (scope: string) => ScopeSettings;
   readonly #scopes = new Map<string, ScopeSettings>();
   /** By `NAME.NAMESPACE` of a proxy, then by scope. */
   readonly #proxies = new Map<string, Map<string, LogLevel>>();
-  /** Of scopes that have no logger yet. */
+  /** For scopes that have no logger yet. */
   #ofAll: Partial<ScopeSettings> = {};
 
-  /** Throws a plain Error that names the bad item. */
+  /** Throws a plain Error that names the invalid item. */
   constructor({ outputLevel = 'default:info', callers = '', stackTraceLevel = '' }: InitialLevels = {}) {
     const outputLevels = parseLogLevels(outputLevel);
     const stackTraceLevels = parseLogLevels(stackTraceLevel);
@@ -73,7 +71,7 @@ export class LogLevels {
     });
   }
 
-  /** Settings of a scope; the record is updated when they change. */
+  /** The record is updated when the settings change. */
   of(scope: string): Readonly<ScopeSettings> {
     return this.#recordOf(scope);
   }
@@ -88,7 +86,6 @@ export class LogLevels {
     for (const settings of this.#scopes.values()) Object.assign(settings, change);
   }
 
-  /** `false` if too many other proxies have levels. */
   canChangeProxy(proxy: string): boolean {
     return this.#proxies.has(proxy) || this.#proxies.size < maxProxyLevels;
   }
@@ -106,7 +103,6 @@ export class LogLevels {
     else if (this.canChangeProxy(proxy)) this.#proxies.set(proxy, levels);
   }
 
-  /** Proxies with a level in this scope. */
   proxiesOf(scope: string): ReadonlyMap<string, LogLevel> {
     const proxies = new Map<string, LogLevel>();
     for (const [proxy, levels] of this.#proxies) {
@@ -116,12 +112,10 @@ export class LogLevels {
     return proxies;
   }
 
-  /** Whether some proxy has a level. */
   get hasProxies(): boolean {
     return this.#proxies.size > 0;
   }
 
-  /** Whether the level of a proxy includes lines of `level`. */
   includesProxy(scope: string, level: LogLevel, proxy: string): boolean {
     const limit = this.#proxies.get(proxy)?.get(scope);
     return limit !== undefined && includesLevel(limit, level);

@@ -8,7 +8,7 @@ const sources = (): string[] =>
   globSync('src/**/*.ts', { cwd: packageRoot(), exclude: (name) => name.endsWith('.test.ts') || name === 'gen' });
 const textOf = (path: string): string => readFileSync(join(packageRoot(), path), 'utf8');
 
-test('every scope of the programs is known', () => {
+test('every log scope of the programs is known', () => {
   const scopes = sources().flatMap((path) =>
     [...textOf(path).matchAll(/(?:\.scope|#log)\('([^']+)'/g)].map(([, scope]) => scope!),
   );
@@ -16,7 +16,7 @@ test('every scope of the programs is known', () => {
   expect(unknownScopes(scopes)).toEqual([]);
 });
 
-test('the scope of every actor whose events are logged is known', () => {
+test('the log scope of every actor whose events are logged is known', () => {
   // Repeated failures have their own scopes.
   const [table = ''] = textOf('src/discovery/monitor/event-log.ts').split('const lastReceivers');
   const events = [...table.matchAll(/^ {2}'([a-z-]+\.[a-z-]+)': /gm)].map(([, type]) => type!);
@@ -27,14 +27,14 @@ test('the scope of every actor whose events are logged is known', () => {
   expect(rows).toHaveLength(events.length);
   expect(senders.length).toBeGreaterThanOrEqual(events.length);
   const scopes = senders.map((name) => scopeOfActor(name.replaceAll(/-N\b/g, '-1')));
-  // The feed of a registry reports to its registry; it has no lines of its own.
+  // The feed of a registry reports to its registry and logs no lines.
   expect(unknownScopes(scopes.filter((scope) => scope !== 'registry/feed'))).toEqual([]);
 });
 
-test('actors of one kind share a scope', () => {
+test('actors of one kind share a log scope', () => {
   expect(['key-set-12', 'registry-1/feed', 'push'].map(scopeOfActor)).toEqual(['key-set', 'registry/feed', 'push']);
 });
 
-test('unknown scopes are returned once each', () => {
+test('unknownScopes returns each unknown scope once', () => {
   expect(unknownScopes(['adz', 'ads', 'adz', 'all'])).toEqual(['adz']);
 });

@@ -1,9 +1,9 @@
-/** The parts of the programs whose log levels can be set (`--log_output_level SCOPE:LEVEL`, `/scopej`). */
+/** The scopes whose log levels can be set (`--log_output_level SCOPE:LEVEL`, `/scopej`). */
 
 type Program = 'pilot-agent' | 'pilot-discovery';
 
 interface LogScope {
-  /** What its lines are about, for the help text. */
+  /** Subject of its lines, for the help text. */
   readonly about: string;
   /** Absent: all programs. */
   readonly program?: Program;
@@ -58,7 +58,7 @@ const logScopes: Readonly<Record<string, LogScope>> = {
 /** Stands for all scopes in flags and requests. */
 export const allScopes = 'all';
 
-/** Scopes of a program with what their lines are about, sorted by name. */
+/** Scopes of a program with the subjects of their lines, sorted by name. */
 export function scopesOf(program: Program): [name: string, about: string][] {
   return Object.entries(logScopes)
     .filter(([, scope]) => scope.program === undefined || scope.program === program)
@@ -66,15 +66,13 @@ export function scopesOf(program: Program): [name: string, about: string][] {
     .sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
-/** The scope of an actor: actors of one kind, such as `key-set-1` and `key-set-2`, share one. */
+/** Actors of one kind, such as `key-set-1` and `key-set-2`, share one scope. */
 export function scopeOfActor(name: string): string {
   return name.replaceAll(/-\d+(?=$|\/)/g, '');
 }
 
-/** @returns the scopes that do not exist, each once */
 export function unknownScopes(scopes: Iterable<string>): string[] {
   return [...new Set(scopes)].filter((scope) => scope !== allScopes && !Object.hasOwn(logScopes, scope));
 }
 
-/** All scopes, sorted, for a message. */
 export const scopesInWords = (): string => [allScopes, ...Object.keys(logScopes)].sort().join(', ');

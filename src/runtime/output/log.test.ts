@@ -16,8 +16,8 @@ function text(fields: object): string {
   return rest!;
 }
 
-describe('a line of text', () => {
-  test('has level, scope, message and fields: words as they are, everything else as JSON', () => {
+describe('a log line as text', () => {
+  test('has level, scope, message and fields: words unquoted, everything else as JSON', () => {
     expect(text({ name: 'shop', count: 3, none: null, yes: true })).toBe(
       'info\tdefault\tready  name=shop  count=3  none=null  yes=true',
     );
@@ -39,7 +39,7 @@ describe('a line of text', () => {
     );
   });
 
-  test('is written for any values of fields, and is bounded', () => {
+  test('is written for any values of fields, with a limited length', () => {
     const circle: Record<string, unknown> = { name: 'round' };
     circle.self = circle;
     expect(text({ circle })).toBe('info\tdefault\tready  circle={"name":"round","self":"[Circular]"}');
@@ -57,7 +57,7 @@ describe('a line of text', () => {
     expect(text({ many }).length).toBeLessThan(1_000);
   });
 
-  test('quotes a value with an escape or a backslash, so that no value looks like the escape of another', () => {
+  test('quotes a value with an escape or a backslash, so that no value resembles the escape of another', () => {
     expect(text({ name: 'a\u001b[31m' })).toBe('info\tdefault\tready  name="a\\u001b[31m"');
     expect(text({ name: 'a\\u001b[31m' })).toBe('info\tdefault\tready  name="a\\\\u001b[31m"');
     expect(text({ name: 'txt\u202eexe' })).toBe('info\tdefault\tready  name="txt\\u202eexe"');
@@ -96,7 +96,7 @@ test.each([false, true])('§1.1 --log_output_level: levels apply to their scope 
   expect(output).toEqual(['default error', 'ads debug', 'ads info', 'ads error', 'constructor error']);
 });
 
-describe('an event', () => {
+describe('the event of a log line', () => {
   test('has its ID in lines of JSON for any names of fields, and in no line of text', () => {
     const log = (asJson: boolean): string =>
       written({ asJson }, (one) => one.info('readiness.ready', { event: 'x' }))[0]!;
@@ -112,7 +112,7 @@ describe('an event', () => {
     expect(JSON.parse(lines(true)[0]!)).toMatchObject({ ...fields, msg: message });
   });
 
-  test('that was built as an entry is written at the level of its table', () => {
+  test('is written at the level of its table if it was built as an entry', () => {
     const lines = written({ asJson: true, outputLevel: 'default:warn' }, (log) => {
       log.write({ event: 'readiness.ready' });
       log.write({ event: 'readiness.lost', reason: 'a' });
@@ -128,7 +128,7 @@ describe('an event', () => {
 });
 
 test.each([false, true])(
-  'below the level of the log a call reads no field and writes nothing (as JSON: %s)',
+  'a log call below the level of the log reads no field and writes nothing (as JSON: %s)',
   (asJson) => {
     let reads = 0;
     const fields = Object.defineProperty({}, 'reason', { enumerable: true, get: () => ++reads });
@@ -153,7 +153,7 @@ test.each([false, true])(
   },
 );
 
-test('an unknown level is named in the error', () => {
+test('an unknown log level is named in the error', () => {
   expect(() => parseLogLevels('ads:loud')).toThrow(
     'must be a list of [SCOPE:]LEVEL with LEVEL one of none, fatal, error, warn, info, debug, got "ads:loud"',
   );

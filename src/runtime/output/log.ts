@@ -15,19 +15,17 @@ import { type InitialLevels, includesLevel, LogLevels, type ScopeSettings } from
 import { standardOutput } from './standard-streams.ts';
 
 /**
- * Log of one part of a program. Each line is an event of the tables in `src/runtime/log-events`, which have its level and its message;
- * `fields` are flat facts, never secrets. Below the level of the log a call does nothing.
+ * Log of one component of a program. Each line is an event of the tables in `src/runtime/log-events`, which contain its
+ * level and its message; `fields` are flat facts, never secrets. Below the level of the log a call does nothing.
  */
 export interface Logger {
   debug(event: EventOfLevel<'debug'>, fields?: object): void;
   info(event: EventOfLevel<'info'>, fields?: object): void;
   warn(event: EventOfLevel<'warn'>, fields?: object): void;
   error(event: EventOfLevel<'error'>, fields?: object): void;
-  /** Writes a prepared entry at the level of its event. */
   write(entry: LogEntry): void;
-  /** Writes a line of another program: its text is the message. */
+  /** Writes a line of another program, whose text is the message. */
   relay(event: EventOfLevel<'relayed'>, level: EventLevel, text: string, fields?: object): void;
-  /** A logger for a scope, whose name is in each line. */
   scope(name: string): Logger;
   /**
    * The same log for lines about one proxy, whose level adds lines.
@@ -35,16 +33,14 @@ export interface Logger {
    * @param name `NAME.NAMESPACE`
    */
   ofProxy(name: string): Logger;
-  /** Levels of all scopes, which can be changed. */
   readonly levels: LogLevels;
-  /** Whether lines of this level are written at all. */
   enabled(level: EventLevel): boolean;
 }
 
 export interface LogOptions extends InitialLevels {
   /** JSON lines instead of text (`--log_as_json`). */
   asJson?: boolean;
-  /** Receives each line. Default: standard output. */
+  /** Receives each line (default: standard output). */
   write?: (line: string) => void;
 }
 
@@ -101,7 +97,7 @@ const jsonLines: Lines = (scope, write) => {
   return (one, event, message, fields) => log[one]({ event, ...fields, ...('event' in fields && { event }) }, message);
 };
 
-/** The function that wrote a line: the stack starts above it. */
+/** The function that wrote a line, below which the stack starts. */
 type Caller = (...args: never[]) => void;
 
 /** Adds the source line to the fields if the settings require it, at the cost of a stack for each log line. */
@@ -129,7 +125,7 @@ function placeOf(frame = ''): string {
   return /([^/\\(\s]+:\d+):\d+\)?$/.exec(frame)?.[1] ?? 'unknown';
 }
 
-/** Without pino, whose lines would have to be parsed again; values are bounded as in pino. */
+/** Without pino, whose lines would have to be parsed again; values are limited as in pino. */
 const textLines: Lines = (scope, write) => (one, event, message, fields) => {
   const words = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
   write(`${new Date().toISOString()}\t${one}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
@@ -151,7 +147,7 @@ function textOfField([key, value]: [string, unknown]): string[] {
 }
 
 /**
- * A value that contains a backslash is quoted, and the backslash doubled, so that no value looks like the escape of
+ * A value that contains a backslash is quoted, and the backslash doubled, so that no value resembles the escape of
  * another.
  */
 function isBare(value: string): boolean {
@@ -169,7 +165,7 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** A log that discards everything, for tests and for parts that are used as a library. */
+/** For tests and for components that are used as a library. */
 export const silentLogger: Logger = {
   debug: () => {},
   info: () => {},

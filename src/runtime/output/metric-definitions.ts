@@ -1,4 +1,3 @@
-/** The metrics of a registry, with or without samples. */
 import type { Registry } from 'prom-client';
 
 export interface MetricDefinition {

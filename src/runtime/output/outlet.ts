@@ -1,11 +1,12 @@
 /**
- * Outputs of the program: standard output and error, or a file. A write takes what fits and never waits for a reader.
+ * Outputs of the program: standard output and error, or a file. A write accepts as many bytes as fit and never waits
+ * for a reader.
  *
  * Node's own streams are not sufficient. They set a pipe to non-blocking for all processes that share it; the spawn of
- * a child that inherits the pipe sets it to blocking again, and from then on a full pipe stops the whole event loop. A
- * pipe that is reopened by its name in /proc is non-blocking for this program alone, and it costs one system call at
- * the start: no thread, no stream. Regular files are written synchronously: data that the system took survives the end
- * of the program.
+ * a child that inherits the pipe sets it to blocking again, and from then on a full pipe stops the entire event loop. A
+ * pipe that is reopened by its name in /proc is non-blocking for this program alone, at the cost of one system call at
+ * the start, without a thread or stream. Regular files are written synchronously: data that the system accepted
+ * survives the end of the program.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { isSystemError, messageOf } from '../errors.ts';
@@ -15,12 +16,10 @@ export interface Outlet {
   readonly id: string;
   /** Whether it is a file that was empty when it was opened. Its inode number may be that of a removed file. */
   readonly isEmpty: boolean;
-  /** Limit of a write. A pipe takes so much atomically, without text of other writers in between. */
+  /** Limit of a write, which a pipe accepts atomically, without text of other writers in between. */
   readonly maxWriteBytes: number;
   /**
-   * Writes as much as fits.
-   *
-   * @returns bytes taken; 0 if the output is full
+   * @returns bytes accepted; 0 if the output is full
    * @throws the system's error: no space, no reader, …
    */
   write(bytes: Buffer): number;
@@ -38,8 +37,8 @@ const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 let nodeOutput = (): NodeJS.WriteStream => process.stdout;
 
 /**
- * Reserves standard output for the program: what a module of the user writes to `process.stdout` or with `console.log`
- * goes to standard error from now on.
+ * Reserves standard output for the program: text that a user's module writes to `process.stdout` or with `console.log`
+ * goes to standard error.
  */
 export function reserveStandardOutput(): void {
   const read = Object.getOwnPropertyDescriptor(process, 'stdout')?.get;
@@ -76,14 +75,13 @@ function reopened(fd: number): number | undefined {
   }
 }
 
-/** Whether standard output is a file, which never blocks a writer. */
 export function isStandardOutputFile(): boolean {
   return fstatSync(1).isFile();
 }
 
 /**
- * Appends to a file, which is created if it is missing; never waits for the reader of a named pipe. An existing file of
- * this user loses the permissions that the mode does not have.
+ * Appends to a file, which is created if it is missing; never waits for the reader of a named pipe. Permissions of this
+ * user's existing file that the mode does not contain are removed.
  *
  * @throws the system's error
  */
@@ -93,7 +91,10 @@ export function openFile(path: string, mode = 0o666): Outlet {
   return new DescriptorOutlet(fd, fstatSync(fd), () => closeSync(fd), path);
 }
 
-/** Pipes, devices and files that are not exclusive to this program (another user’s file, its standard output) keep their permissions. */
+/**
+ * Pipes, devices and files that are not exclusive to this program (another user’s file, its standard output) keep their
+ * permissions.
+ */
 function restrict(fd: number, mode: number): void {
   const stats = fstatSync(fd);
   if (!stats.isFile() || stats.uid !== process.geteuid?.() || (stats.mode & 0o777 & ~mode) === 0) return;
@@ -106,9 +107,7 @@ function restrict(fd: number, mode: number): void {
   }
 }
 
-/**
- * Errors of a wrong path. Others may resolve without a change of the path: a full disk, a pipe without a reader yet.
- */
+/** Errors of a wrong path. Others may be temporary: a full disk, a pipe without a reader yet. */
 const pathErrorCodes = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENAMETOOLONG', 'ETXTBSY'];
 
 /** Why this path can never be written; `undefined` if it can be, or may be later. */

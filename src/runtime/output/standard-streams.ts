@@ -5,10 +5,9 @@ import { openFile, openStandardStream } from './outlet.ts';
 
 /** Limit for a log or a report whose reader is slow. Output of commands is awaited as long as it has a reader. */
 const maxFlushMs = 1_000;
-/** Exit code if the output of a command could not be written. */
 let outputFailureCode: number | undefined;
 
-/** Sets the exit code for output that could not be written, for a command whose code 1 has another meaning. */
+/** For a command whose exit code 1 has another meaning. */
 export function setOutputFailureCode(code: number): void {
   outputFailureCode = code;
 }
@@ -22,7 +21,6 @@ function endsWithProgram(sink: LineSink): LineSink {
 
 /** Output of commands, and logs. Opened at the first write. */
 export const standardOutput = endsWithProgram(new LineSink({ open: () => openStandardStream(1) }));
-/** Messages for the user about errors. */
 export const standardError = endsWithProgram(new LineSink({ open: () => openStandardStream(2) }));
 
 standardOutput.listen({
@@ -31,13 +29,13 @@ standardOutput.listen({
   },
 });
 
-/** A file to which lines are appended, and that is created again after it was moved away. */
+/** A file to which lines are appended, and that is created again after it was moved. */
 export function appendTo(path: string): LineSink {
   return endsWithProgram(new LineSink({ open: () => openFile(path) }));
 }
 
 /**
- * The reader has closed the pipe and needs no more (`chartpilot trace x | head`); or writing failed, for example on a
+ * The reader has closed the pipe and needs no more (`chartpilot trace x head`); or writing failed, for example on a
  * full disk, which is reported.
  */
 function exitOnOutputFailure(error: unknown): never {

@@ -18,7 +18,7 @@ const roots = [
   file_envoy_config_cluster_v3_cluster,
   file_envoy_config_listener_v3_listener,
   file_envoy_service_discovery_v3_ads,
-  // Its service takes messages of its own file.
+  // Its service has message types of the same file.
   file_envoy_service_status_v3_csds,
 ];
 
@@ -89,7 +89,7 @@ test('lazy descriptors describe every type as protobuf-es does', () => {
   expect(types).toBeGreaterThan(350);
 });
 
-test('a type is one object, however it is reached', () => {
+test('lazy descriptors have one object per type, however it is reached', () => {
   const { lazy } = buildTwice();
   const types = new Map<string, unknown>();
   for (const file of lazy.values()) for (const type of nestedTypes(file)) types.set(type.typeName, type);
@@ -118,7 +118,7 @@ test('a type is one object, however it is reached', () => {
   expect(RouteSchema.field.match.message).toBe(RouteMatchSchema);
 });
 
-test('a descriptor is not read before a type of its file is inspected', () => {
+test('lazy descriptors are not read before a type of their file is inspected', () => {
   const outline = {
     name: 'a.proto',
     package: 'p',

@@ -1,10 +1,10 @@
 /**
- * Descriptors of generated messages that are built on first use. Building all of them takes a third of the processor
- * time of a start and 5 MB; a start that serves one sidecar needs few of them, and a command that only prints its help
- * needs none.
+ * Descriptors of generated messages that are built on first use. Building all of them takes a third of the CPU time of
+ * a start and 5 MB; a start that serves one sidecar needs few of them, and a command that only prints its help needs
+ * none.
  *
- * Generated files (`src/gen`) import this in place of `fileDesc` of `@bufbuild/protobuf/codegenv2`: `proto/generate.ts`
- * writes the outline of each file beside its descriptor. protobuf-es builds the descriptors, one file at a time.
+ * Generated files (`src/gen`) import this instead of `fileDesc` of `@bufbuild/protobuf/codegenv2`: `proto/generate.ts`
+ * writes the outline of each file next to its descriptor. protobuf-es builds the descriptors, one file at a time.
  */
 import {
   createFileRegistry,
@@ -54,7 +54,7 @@ class LazyFile {
   readonly messages: LazyMessage[];
   readonly enums: LazyEnum[];
   readonly dependencies: readonly DescFile[];
-  /** What importing files receive while they are built: its types by name, without building them. */
+  /** Passed to importing files while they are built: its types by name, without building them. */
   readonly asImport: DescFile;
   readonly #outline: FileOutline;
   readonly #descriptor: string;

@@ -1,26 +1,24 @@
 /**
- * Copies data of a foreign program into plain data of bounded size; never throws. Chartpilot's own charts hold plain
- * data and do not need this. A foreign context may be cyclic, hold a whole page, or throw when it is read.
+ * Copies data of a foreign program into plain data of bounded size; never throws. Chartpilot's own charts contain plain
+ * data and do not need this. A foreign context may be cyclic, contain an entire web page, or throw when it is read.
  */
 
 import type { AnyActorRef } from 'xstate';
 import { actorName } from './known-actors.ts';
 
-/** Values copied from one piece of data; the rest is cut. */
+/** Values copied from one context or event; further ones are omitted. */
 const mostValues = 5_000;
 const mostItems = 1_000;
 const deepest = 12;
-/** Far more than a trace shows, but less than a whole file, because the patterns of secrets search all of it. */
+/** Far more than a trace shows, but less than a large file, because the patterns of secrets search all of it. */
 const longestText = 20_000;
 
-/** Replaces a reference to an enclosing value. */
 export const cycle = '[cycle]';
 /** Replaces a field that threw when it was read. */
 export const unreadable = '[unreadable]';
-/** Replaces what exceeds the limits. */
 export const cutOff = '… (more)';
 
-/** Copies any value. The same data gives the same copy. */
+/** The same data results in the same copy. */
 export function boundedData(value: unknown): unknown {
   let left = mostValues;
   const around = new Set<object>();
@@ -53,7 +51,7 @@ export function boundedData(value: unknown): unknown {
 
   const record = (item: object, depth: number): unknown => {
     const prototype: unknown = Object.getPrototypeOf(item);
-    // As in redaction: values other than plain data are named, not traversed.
+    // As in redaction, values other than plain data are named, not traversed.
     if (item instanceof Error) return String(field(item, 'message'));
     if (prototype !== Object.prototype && prototype !== null)
       return isActor(item) ? actorText(item) : `[${nameOf(item)}]`;
@@ -83,7 +81,7 @@ function isActor(item: object): item is AnyActorRef {
   return typeof field(item, 'getSnapshot') === 'function' && typeof field(item, 'id') === 'string' && '_parent' in item;
 }
 
-/** The actor's name in the trace, unless several roots share its id. */
+/** The actor's name in the trace, unless several roots share its ID. */
 const actorText = (ref: AnyActorRef): string => `[Actor ${actorName(ref, true)}]`;
 
 function nameOf(item: object): string {

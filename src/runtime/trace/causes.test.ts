@@ -1,7 +1,4 @@
-/**
- * Causes that a recorder writes. A replay uses them to find the events that arrived while a machine was processing
- * another one.
- */
+/** A replay uses the recorded causes to find the events that arrived while a machine was processing another event. */
 import { expect, test } from 'vitest';
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, sendParent, sendTo, setup } from 'xstate';
 import { createRecorder } from './recorder.ts';
@@ -19,7 +16,7 @@ function recordsOf(machine: AnyStateMachine, drive: (root: AnyActorRef) => void 
 const eventTo = (to: string, type: string, records: readonly TraceRecord[]): TraceRecord =>
   records.find((record) => record.kind === 'event' && record.to === to && record.event.type === type)!;
 
-test('an event sent with a delay has no cause because its sender is idle when it arrives', async () => {
+test('an event sent with a delay has no recorded cause because its sender is idle when it arrives', async () => {
   const machine = setup({}).createMachine({
     entry: sendTo(({ self }) => self, { type: 'late' }, { delay: 1 }),
     on: { late: { actions: assign({ late: true }) } },
@@ -29,7 +26,7 @@ test('an event sent with a delay has no cause because its sender is idle when it
   expect(eventTo('root', 'late', records)).not.toHaveProperty('cause');
 });
 
-test('an end records why the parent stopped the actor, and the event that the actor finishes first', () => {
+test('the end of an actor has as recorded causes the reason why the parent stopped it, and the event that it finishes first', () => {
   const child = setup({}).createMachine({
     on: { work: { actions: [sendParent({ type: 'enough' }), assign({ done: true })] } },
   });

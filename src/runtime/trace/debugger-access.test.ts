@@ -40,7 +40,7 @@ function caller(headers: Caller['headers'] = {}, peer: Caller['peer'] = {}): Cal
   };
 }
 
-describe('access without a token', () => {
+describe('the access to a debug page without a token', () => {
   const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
   const open = { needsToken: false };
 
@@ -52,7 +52,7 @@ describe('access without a token', () => {
     ['at a socket for both families', {}, { remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' }],
     ['from the address bar of a browser', { 'sec-fetch-site': 'none' }, {}],
     ['from a page of the same origin', { 'sec-fetch-site': 'same-origin' }, {}],
-  ])('a caller on this host may read: %s', (_, headers, peer) => {
+  ])('is granted to a caller on this host: %s', (_, headers, peer) => {
     expect(access.refusalOf(caller(headers, peer), open)).toBeUndefined();
   });
 
@@ -72,19 +72,19 @@ describe('access without a token', () => {
     ['an image on another web site', { 'sec-fetch-site': 'cross-site' }, {}, /web site/],
     ['a page of a sibling site', { 'sec-fetch-site': 'same-site' }, {}, /web site/],
     ['a proxy', { 'x-forwarded-for': '192.0.2.7' }, {}, /proxy/],
-  ])('%s is refused with the reason', (_, headers, peer, why) => {
+  ])('is refused with the reason for %s', (_, headers, peer, why) => {
     const refusal = access.refusalOf(caller(headers as Caller['headers'], peer), open);
     expect(refusal).toMatchObject({ status: 403, body: expect.stringMatching(why) });
     expect(refusal?.body.trimEnd()).not.toContain('\n');
   });
 
-  test('methods other than reading are refused', () => {
+  test('is refused for methods other than reading', () => {
     expect(access.refusalOf({ ...caller(), method: 'POST' }, open)).toMatchObject({ status: 405 });
   });
 });
 
-describe('access with a token', () => {
-  test('a caller with the token may read; other callers get the path of the token, not the token', () => {
+describe('the access to a debug page with a token', () => {
+  test('is granted to a caller with the token, and other callers receive the path of the token file, not the token', () => {
     const { access, token, file } = opened();
     expect(token).toMatch(/^[\w-]{43}$/);
     expect(access.refusalOf(caller({ authorization: `Bearer ${token}` }))).toBeUndefined();
@@ -97,7 +97,7 @@ describe('access with a token', () => {
     }
   });
 
-  test('a caller from another host is refused even with the token', () => {
+  test('is refused for a caller from another host even with the token', () => {
     const { access, token } = opened();
     const authorization = `Bearer ${token}`;
     expect(access.refusalOf(caller({ authorization, host: 'evil.example' }))).toMatchObject({ status: 403 });
@@ -105,13 +105,13 @@ describe('access with a token', () => {
     expect(access.refusalOf(caller({ authorization }, { remoteAddress: '192.0.2.7' }))?.status).toBe(403);
   });
 
-  test('each run has a different token', () => {
+  test('needs a different token for each run', () => {
     expect(opened().token).not.toBe(opened().token);
   });
 });
 
-describe('the token file', () => {
-  test('the token file is readable by its owner only, whatever file a crashed program left at its path', () => {
+describe('the token file of debug pages', () => {
+  test('is readable by its owner only, whatever file a crashed program left at its path', () => {
     const runDir = temporaryFolder();
     const elsewhere = join(temporaryFolder(), 'stolen');
     writeFileSync(elsewhere, '');
@@ -124,7 +124,7 @@ describe('the token file', () => {
     expect(readDebuggerToken(port, { runDir })).toBe(token);
   });
 
-  test('the token file is removed at the end, unless it already belongs to the next program', () => {
+  test('is removed at the end, unless it already belongs to the next program', () => {
     const runDir = temporaryFolder();
     const first = opened(runDir);
     const second = opened(runDir);
@@ -134,7 +134,7 @@ describe('the token file', () => {
     expect(readDebuggerToken(port, { runDir })).toBeUndefined();
   });
 
-  test('the token file is written for every port', () => {
+  test('is written for every port', () => {
     const runDir = temporaryFolder();
     const { access, token } = opened(runDir);
     access.opened(8_080);
@@ -143,7 +143,7 @@ describe('the token file', () => {
     expect(readDebuggerToken(8_080, { runDir })).toBeUndefined();
   });
 
-  test('a failed write of the token file keeps pages that need the token closed, and is logged', () => {
+  test('is required for pages that need the token, and a failed write is logged', () => {
     const { log, lines } = recordingLog();
     const access = new DebuggerAccess({ runDir: '/proc/nowhere', log });
     access.opened(port);
@@ -151,7 +151,7 @@ describe('the token file', () => {
     expect(lines).toMatchObject([{ event: 'debugger.tokenUnwritable', level: 'warn', port }]);
   });
 
-  test('the newest token file that this user may read is found without a directory', () => {
+  test('is found without a directory as the newest file that this user may read', () => {
     const unused = 1;
     const own = join(tmpdir(), `chartpilot-${process.getuid!()}`);
     mkdirSync(own, { recursive: true, mode: 0o700 });

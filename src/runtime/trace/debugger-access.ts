@@ -1,6 +1,7 @@
 /**
- * Access to pages of a running program that hold secrets or configuration, or that change what it does: for callers on this host that can
- * read a file of the program's user. Any local user can connect to loopback; other hosts, pages of a browser and proxies are refused.
+ * Access to debug pages that contain secrets or configuration, or that change the program's behaviour: for callers on
+ * this host that can read a file of the program's user. Any local user can connect to loopback. Other hosts, pages of a
+ * browser and proxies are refused.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -16,11 +17,10 @@ import { readDebuggerToken, tokenFile } from './debugger-token.ts';
 export const debuggerModes = ['on', 'open', 'off'] as const;
 export type DebuggerMode = (typeof debuggerModes)[number];
 
-/** What is known of a request before the response. */
+/** Properties of a request that are known before the response. */
 export interface Caller {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** Both ends of the connection. */
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
@@ -32,9 +32,9 @@ export interface Refusal {
 }
 
 export interface AccessRule {
-  /** Methods that the page has; default GET. */
+  /** Methods that the page has (default GET). */
   readonly methods?: readonly string[];
-  /** False: any local user may use the page. Default true. */
+  /** False if any local user may use the page (default true). */
   readonly needsToken?: boolean;
 }
 
@@ -53,7 +53,10 @@ export class DebuggerAccess {
     this.#log = log;
   }
 
-  /** A port with pages under this access is open. Writes its token file; if that fails, the pages stay closed and the log has the reason. */
+  /**
+   * Must be called when a port with pages under this access is open. Writes its token file; if that fails, the pages
+   * stay closed and the reason is logged.
+   */
   opened(port: number): void {
     try {
       this.#announce(port);
@@ -102,7 +105,6 @@ export class DebuggerAccess {
     };
   }
 
-  /** Whether a caller has sent the token. */
   isTokenOf({ headers }: Pick<Caller, 'headers'>): boolean {
     return isToken(this.#token, headers.authorization);
   }
@@ -118,7 +120,7 @@ export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | 
   return isOfBrowser ? 'not from a page of another web site' : undefined;
 }
 
-/** Why a request does not come from this host; `undefined` if it does. Does not check which page caused it. */
+/** Why a request is not from this host; `undefined` if it is. Does not check which page caused it. */
 function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   // The local address is checked, too: Envoy forwards requests from outside, from a loopback address to the host's own
   // address.

@@ -28,7 +28,7 @@ async function sharedTemporary(): Promise<{ root: string; theirs: string; privat
   return { root, theirs, private: file };
 }
 
-/** Listens, and prints each line that it receives. */
+/** Listens, and prints each received line. */
 const listener = `
 import socket
 s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(8); print(s.getsockname()[1], flush=True)
@@ -50,12 +50,12 @@ time.sleep(60)
 async function received(port: number, output: () => string): Promise<string> {
   await expect(liveSource({ host: '127.0.0.1', port }).header()).rejects.toThrow(/401/);
   await eventually('the request is there', () => output().includes('GET'));
-  // One connection: the one whose owner was checked.
+  // The connection is the one whose owner was checked.
   expect(output().trim().split('\n')).toHaveLength(2);
   return output();
 }
 
-test('root sends nothing of its own file to another user whose token file is a link to it', async () => {
+test('root sends no content of its own file to another user whose token file is a link to that file', async () => {
   const { theirs, private: file } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   const port = Number(firstLine);
@@ -66,14 +66,14 @@ test('root sends nothing of its own file to another user whose token file is a l
   expect(rejected).toEqual([expect.stringMatching(/debugger-\d+\.token: ELOOP/)]);
 });
 
-test('root sends nothing of its own file that has a hard link in the run directory of another user', async () => {
+test('root sends no content of its own file that has a hard link in the run directory of another user', async () => {
   const { theirs, private: file } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   linkSync(file, join(theirs, `debugger-${firstLine}.token`));
   expect(await received(Number(firstLine), output)).not.toContain(secret);
 });
 
-test('a FIFO in place of a token file blocks nothing', async () => {
+test('the search for a token does not block at a FIFO in place of a token file', async () => {
   const { theirs } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   await asOtherUser(`mkfifo ${theirs}/debugger-${firstLine}.token`);
@@ -92,7 +92,7 @@ test.each([
   expect(await received(Number(firstLine), output)).not.toContain('uthorization');
 });
 
-test('a run directory that is a link is not followed', async () => {
+test('the search for a token does not follow a run directory that is a link', async () => {
   const { root, theirs } = await sharedTemporary();
   const port = 1;
   const mine = join(root, 'mine');
@@ -102,7 +102,7 @@ test('a run directory that is a link is not followed', async () => {
   expect(findDebuggerToken(port, { owner: otherUid })).toEqual({ rejected: [expect.stringContaining('ENOTDIR')] });
 });
 
-test('the token of a program goes to the user who accepts the connection, not to another user who listens there now', async () => {
+test('the token of a program is sent to the user that accepts the connection, not to another user that listens at the port now', async () => {
   const { root } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   const port = Number(firstLine);
@@ -113,7 +113,7 @@ test('the token of a program goes to the user who accepts the connection, not to
   expect(await received(port, output)).not.toContain(secret);
 });
 
-test('a listener that never accepts gets no token, although older kernels report uid 0 for its end', async () => {
+test('a listener that never accepts receives no token, although older kernels report uid 0 for its end', async () => {
   const { root } = await sharedTemporary();
   const port = Number((await programOfOtherUser(deaf)).firstLine);
   const own = join(root, `chartpilot-${process.geteuid!()}`);
@@ -148,7 +148,7 @@ test('root finds the token of another user’s program in that user’s run dire
   expect(overIpv6.token).toBe(aToken);
 });
 
-test('a token below the default --configPath is found, where a program with a read-only root has it', () => {
+test('the search for a token finds one below the default --configPath, which a program with a read-only root uses', () => {
   const root = mkdtempSync(join(tmpdir(), 'working-directory-'));
   const cwd = vi.spyOn(process, 'cwd').mockReturnValue(root);
   onTestFinished(() => {

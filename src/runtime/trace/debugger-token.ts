@@ -1,4 +1,6 @@
-/** The token files of running programs: the proof that a caller on this host may read files of the program's user. */
+/**
+ * The token files of running programs. A token proves that a caller on this host may read files of the program's user.
+ */
 import { closeSync, constants, fstatSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,7 +15,7 @@ import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
 const maxTokenBytes = 64;
 const tokenFormat = /^[\w-]{43}$/;
 const rootUid = 0;
-/** Time for a program to accept a connection; the kernel knows its owner only after that. */
+/** Limit for a program to accept a connection, before which the kernel does not report its owner. */
 const acceptLimitMsDefault = 5_000;
 const acceptPollMs = 10;
 
@@ -22,9 +24,12 @@ export function tokenFile(runDir: string, port: number): string {
 }
 
 export interface TokenSearch {
-  /** Directory of the file; absent: each that {@link chooseRunDir} may have returned in the program, if its `configPath` is the default. */
+  /**
+   * Directory of the file; if absent, each that {@link chooseRunDir} may have returned in the program with its default
+   * `configPath`.
+   */
   readonly runDir?: string;
-  /** Uid of the program, default that of this process. */
+  /** Uid of the program (default: that of this process). */
   readonly owner?: number;
 }
 
@@ -35,8 +40,9 @@ export interface FoundToken {
 }
 
 /**
- * Finds the token that the program at a port has written. Only a regular file of the program's user counts, in a directory that belongs to
- * that user or to root: other users can write files and links of this name, and what is in the file is sent to the program.
+ * Finds the token that the program at a port has written. Accepts only a regular file of the program's user, in a
+ * directory that belongs to that user or to root, because other users can write files and links of this name, and the
+ * content of the file is sent to the program.
  */
 export function findDebuggerToken(port: number, { runDir, owner = currentUid() }: TokenSearch = {}): FoundToken {
   const rejected: string[] = [];
@@ -59,7 +65,7 @@ export function readDebuggerToken(port: number, search?: TokenSearch): string | 
 }
 
 export interface ConnectOptions extends Pick<TokenSearch, 'runDir'> {
-  /** How long the program has to accept the connection, default 5 s. Without that no token is used. */
+  /** Limit for the program to accept the connection (default 5 s), without which no token is used. */
   readonly acceptLimitMs?: number;
 }
 
@@ -71,8 +77,8 @@ export interface ProgramConnection {
 }
 
 /**
- * Connects to a program of this host and finds its token. The token is that of the user who has accepted this connection: another
- * program may listen at the port by now.
+ * Connects to a program of this host and finds its token, which is that of the user that has accepted this connection:
+ * another program may listen at the port by now.
  *
  * @throws Error of the connection
  */
@@ -159,7 +165,7 @@ function readToken(directory: string, port: number, owner: number): { token: str
   }
 }
 
-/** @returns `undefined` where /proc has no open files (not Linux) */
+/** @returns `undefined` if /proc has no open files (not Linux) */
 function pathOf(fd: number): string | undefined {
   const path = `/proc/self/fd/${fd}`;
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : undefined;

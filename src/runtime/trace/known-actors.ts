@@ -1,4 +1,3 @@
-/** Actors that a recorder knows. */
 import type { AnyActorRef, AnyStateMachine, StateValue } from 'xstate';
 import { isMachine } from './statechart.ts';
 
@@ -6,16 +5,16 @@ export interface KnownActor {
   readonly name: string;
   readonly machine: AnyStateMachine | undefined;
   readonly spawned: number;
-  /** The actor has handled its start. */
+  /** Whether the actor has handled its start. */
   begun: boolean;
-  /** What the parent stops it for: an actor that is processing an event ends later. */
+  /** Why the parent stops it; an actor that is processing an event ends later. */
   stoppedFor?: Cause & { readonly during?: number };
   state: string;
   value: StateValue | undefined;
   /** The context as it was last recorded, and the object that it was copied from. */
   context: unknown;
   seen: unknown;
-  /** Delivered events that are not handled yet, in order of delivery: the actor is processing the first. */
+  /** Delivered events that are not handled yet, in order of delivery; the actor is processing the first. */
   readonly inbox: { readonly event: object; readonly seq: number }[];
 }
 
@@ -28,8 +27,8 @@ export class KnownActors {
   readonly #known = new WeakMap<AnyActorRef, KnownActor>();
   readonly #foreign: boolean;
   /**
-   * Root actors of a foreign program by their names. The program may give two of them the same id, or create a root
-   * for each request, so an actor without other references is released, and its name with it.
+   * Root actors of a foreign program by their names. The program may have two with the same ID, or create a root for
+   * each request, so an actor without other references is released, and its name with it.
    */
   readonly #roots = new Map<string, WeakRef<AnyActorRef>>();
   readonly #letGo = new FinalizationRegistry<string>((name) => {
@@ -37,7 +36,7 @@ export class KnownActors {
   });
   readonly #rootNames = new WeakMap<AnyActorRef, string>();
 
-  /** @param foreign names are paths: in a foreign program an id is unique only below its parent */
+  /** @param foreign names are paths, because in a foreign program an ID is unique only below its parent */
   constructor(foreign = false) {
     this.#foreign = foreign;
   }
@@ -47,7 +46,7 @@ export class KnownActors {
     return ref._parent === undefined ? this.#rootName(ref) : `${this.nameOf(ref._parent)}/${ref.id}`;
   }
 
-  /** Two actors that live at the same time have different names, even with equal ids. */
+  /** Actors that live at the same time have different names, even with equal IDs. */
   #rootName(ref: AnyActorRef): string {
     const known = this.#rootNames.get(ref);
     if (known !== undefined) return known;
@@ -86,13 +85,13 @@ export class KnownActors {
   }
 
   /**
-   * What a chart is processing: its outputs are recorded with this number. An effect runs asynchronously and has no
-   * cause.
+   * The record that a chart is processing, with whose number its outputs are recorded. An effect runs asynchronously
+   * and has no cause.
    */
   causeOf(ref: AnyActorRef | undefined): Cause {
     const sender = ref === undefined ? undefined : this.#known.get(ref);
     if (sender?.machine === undefined) return {};
-    // An idle actor sends nothing; an event that it sent with a delay has no cause in the trace.
+    // An idle actor sends no events; an event that it sent with a delay has no cause in the trace.
     const cause = sender.inbox[0]?.seq ?? (sender.begun ? 0 : sender.spawned);
     return cause === 0 ? {} : { cause };
   }

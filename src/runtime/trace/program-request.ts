@@ -1,4 +1,4 @@
-/** HTTP requests to a running program, with the token of the debugger where the program requires it. */
+/** HTTP requests to a running program, with the token of the debugger if the program requires it. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
@@ -22,8 +22,8 @@ export interface ProgramResponse {
 const limitMs = 60_000;
 
 /**
- * Sends a request. A program on this host that responds with 401 and requires the token of the debugger gets it, if
- * this user may read it.
+ * Sends a request. If a program on this host responds with 401 and requires the token of the debugger, sends it again
+ * with the token, if this user may read it.
  *
  * @throws ChartpilotError REQUEST_FAILED if there is no response
  */
@@ -44,8 +44,6 @@ export async function requestProgram(order: ProgramRequest): Promise<ProgramResp
 }
 
 /**
- * Requests a page in JSON.
- *
  * @param from address of the program: `http://127.0.0.1:15014`, or without scheme
  * @throws ChartpilotError REQUEST_FAILED if the response is not JSON
  */

@@ -1,4 +1,4 @@
-/** Turns XState's inspection events into trace records. `records/` has a file for each kind of record. */
+/** Converts XState's inspection events to trace records. `records/` has a file for each kind of record. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { messageOf } from '../errors.ts';
 import { doneWith, KnownActors } from './known-actors.ts';
@@ -18,14 +18,14 @@ export type MonotonicClock = () => number;
 export interface Recorder {
   /** The `inspect` option of `createActor` for every root actor of the program. */
   inspect: (event: InspectionEvent) => void;
-  /** Records what no inspection event reports, for example a sweep of the process table or a dropped connection. */
-  record: (body: TraceBody) => void;
   /**
-   * Whether messages of this type are omitted. A message that exists only to be read in the trace need not be sent
-   * then.
+   * Records an occurrence that no inspection event reports, for example a sweep of the process table or a dropped
+   * connection.
    */
+  record: (body: TraceBody) => void;
+  /** Whether messages of this type are omitted. A message whose only purpose is the trace need not be sent then. */
   omits: (type: string) => boolean;
-  /** Calls back with every record; returns a function that stops this. Observers must not throw. */
+  /** Calls back with every record. Observers must not throw. @returns a function that stops the calls */
   observe: (observer: (record: TraceRecord) => void) => () => void;
   /** Records a root actor's failure at once. Otherwise it is recorded before the next inspection event, or in a microtask. */
   settle: () => void;
@@ -34,7 +34,7 @@ export interface Recorder {
 
 export interface RecorderOptions extends TraceOutputsOptions {
   readonly now?: MonotonicClock;
-  /** Converts data of a foreign program before it is used otherwise. Default: unchanged. */
+  /** Converts data of a foreign program before any other use (default: unchanged). */
   readonly data?: (value: unknown) => unknown;
 }
 
@@ -46,7 +46,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   const record = (body: TraceBody): number => {
     const line: TraceRecord = { seq: ++seq, t: Math.round(now() * 1000) / 1000, ...body };
-    // Observers get the original record; files and viewers get a redacted one.
+    // Observers receive the original record; files and viewers receive a redacted one.
     outputs.write(line);
     for (const observer of observers) observer(line);
     return line.seq;
@@ -84,8 +84,8 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
         const from = event.sourceRef as AnyActorRef | undefined;
         // A promise actor sends this to itself; its parent receives xstate.done.actor.
         if (type.startsWith('xstate.promise.')) break;
-        // XState reports the end of an actor only after its parent has reacted to it. Recorded here, the end comes
-        // before that reaction.
+        // XState reports the end of an actor only after its parent has reacted to it. Recorded here, the end precedes
+        // that reaction.
         if (from !== undefined && isEnd(type) && !recording.omitted.has(type))
           ends.record(recording, from, from.getSnapshot());
         recordDelivery(recording, ref, from, event.event as TracedEvent);
@@ -128,7 +128,7 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
     });
   };
   return {
-    // Avoids allocating a function per event: a chart causes several for each transition.
+    // A chart causes several events for each transition, so no function is allocated per event.
     inspect: (event) => {
       try {
         inspect(event);

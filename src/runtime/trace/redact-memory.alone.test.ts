@@ -5,7 +5,7 @@ import { redactor } from './redact.ts';
 
 const mib = 1024 * 1024;
 
-test('a cut text keeps no more memory than its remaining part', async () => {
+test('a truncated text keeps no more memory than its remaining part', async () => {
   const redact = redactor();
   const kept: object[] = [];
   await collectGarbage();
@@ -13,6 +13,6 @@ test('a cut text keeps no more memory than its remaining part', async () => {
   for (let i = 0; i < 60; i++) kept.push(redact({ reason: `${i} ${'no such thing '.repeat(40_000)}`.toUpperCase() }));
   await collectGarbage();
   expect(kept).toHaveLength(60);
-  // Uncut, the texts take 30 MiB.
+  // The original texts take 30 MiB.
   expect((getHeapStatistics().used_heap_size - before) / mib).toBeLessThan(10);
 });

@@ -75,7 +75,7 @@ describe('redaction of a text', () => {
     expect(redact(text)).toBe(text);
   });
 
-  test('redaction cuts a text at the standard level and states its length, after its secrets are removed', () => {
+  test('redaction truncates a text at the standard level and states its length, after its secrets are removed', () => {
     const long = `${'x '.repeat(995)}DB_PASSWORD=hunter22hunter22 ${'y'.repeat(5_000)}`;
     const safe = redact(long);
     expect(safe).toMatch(/… \(\d+ characters\)$/);
@@ -129,7 +129,7 @@ describe('redaction of a value', () => {
     });
   });
 
-  test('redaction removes a value by a name next to it: a context change, a variable, a header', () => {
+  test('redaction removes a value by an adjacent name: a context change, a variable, a header', () => {
     const value = {
       change: [
         { path: '/env/DB_PASSWORD', value: 'abc' },
@@ -181,7 +181,7 @@ describe('redaction of a value', () => {
     expect(redact(safe)).toBe(safe);
   });
 
-  test('redaction removes a secret of the environment wherever and however it is written', () => {
+  test('redaction removes a secret of the environment at any position and in any encoding', () => {
     const secret = 'pa"ss/wörd+1';
     const { DB_PASSWORD, ...rest } = { DB_PASSWORD: secret, PATH: '/bin' };
     const safe = redactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
@@ -209,7 +209,7 @@ describe('redaction of a value', () => {
     }
   });
 
-  test('redaction cuts lists at the standard level and states their length, and redacts them at both levels', () => {
+  test('redaction truncates lists at the standard level and states their length, and redacts them at both levels', () => {
     const list = Array.from({ length: 40 }, (_, index) => (index === 3 ? 'Bearer abcdefgh1' : `item ${index}`));
     expect(redact({ list }).list).toEqual([
       ...list.slice(0, 3),
@@ -220,7 +220,7 @@ describe('redaction of a value', () => {
     expect(redactor({ full: true })({ list }).list).toEqual(list.with(3, 'Bearer [redacted]'));
   });
 
-  test('redaction writes an Error as its redacted message, names values other than plain data, and omits values nested too deep', () => {
+  test('redaction replaces an Error by its redacted message, names values other than plain data, and omits values nested too deep', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(20)}1${'}'.repeat(20)}`) as object;
     expect(redact({ error: new Error('refused: token=abcd1234') })).toEqual({ error: 'refused: token=[redacted]' });
     expect(redact({ at: new URL('http://a:b@c'), map: new Map([['password', 'abc']]), big: 10n })).toEqual({
@@ -266,7 +266,7 @@ describe('redaction of a value', () => {
         const once = safe(value);
         expect(JSON.stringify(value)).toBe(before);
         expect(JSON.stringify(once) ?? '').not.toContain(secret);
-        // A cut list has one item more than the limit, so it would be cut again.
+        // A truncated list has one item more than the limit, so it would be truncated again.
         if (!before.includes(' items)')) expect(safe(once)).toEqual(once);
       }),
       { numRuns: 300 },
@@ -274,7 +274,7 @@ describe('redaction of a value', () => {
   });
 });
 
-test('redaction keeps the lists of a record itself whole, and redacts their contents like any other data', () => {
+test("redaction keeps all items of a record's own lists, and redacts their contents like any other data", () => {
   const fields = Array.from({ length: 40 }, (_, i) => ({ path: `/field-${i}`, value: i }));
   const record: TraceRecord = {
     ...{ seq: 1, t: 1, kind: 'step', actor: 'a', on: 'go' },
@@ -289,7 +289,7 @@ test('redaction keeps the lists of a record itself whole, and redacts their cont
   expect(change![41]).toEqual({ path: '/list', value: [...Array(16).keys(), '… (40 items)'] });
 });
 
-test('secrets of the environment are recognized by their names; switches, durations and paths are not secrets', () => {
+test('redaction recognizes secrets of the environment by their names; switches, durations and paths are not secrets', () => {
   const env = {
     DB_PASSWORD: 'one-secret',
     MYSQL_PWD: 'two-secret',

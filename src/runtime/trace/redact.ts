@@ -1,4 +1,4 @@
-/** Makes data safe and small enough for a trace: no secrets, and bounded texts and lists. */
+/** Prepares data for a trace: without secrets, and with bounded texts and lists. */
 import { copiedText } from '../copied-text.ts';
 import { remembering } from '../remembering.ts';
 import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
@@ -7,7 +7,7 @@ import type { TraceRecord } from './trace.ts';
 export interface RedactOptions {
   /** Keeps long texts and long lists, because a replay needs them. Secrets are removed regardless. */
   readonly full?: boolean;
-  /** Texts that must not be written anywhere: passwords and tokens from the environment. */
+  /** Texts that must never be written: passwords and tokens from the environment. */
   readonly secrets?: readonly string[];
 }
 
@@ -16,22 +16,20 @@ const longestList = 16;
 const deepest = 12;
 /** Replaces data nested deeper than the limit. */
 export const tooDeep = '[deep]';
-/** Numbers with fewer digits are counters: tokens of a bucket, attempts. */
+/** Numbers with fewer digits are counters, such as tokens of a bucket and attempts. */
 const shortestSecretNumber = 100_000;
 /** Names of actors, states and fields repeat, so their redacted forms are cached. */
 const longestRemembered = 80;
 
-/** Properties of a field's name. */
 interface Key {
   readonly text: string;
-  /** Whether everything below the field is secret. */
+  /** Whether all data below the field is secret. */
   readonly isSecret: boolean;
 }
 
 /** Redacts a value without changing it; an unchanged value is returned itself. */
 export type Redact = <T>(value: T) => T;
 
-/** Builds a function that removes from plain data what must not be in a trace. */
 export function redactor(options: RedactOptions = {}): Redact {
   const walk = walkOf(options);
   return <T>(value: T): T => walk(value, false, 0) as T;
@@ -116,7 +114,7 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
     if (value instanceof Error) return text(value.message, isSecret);
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null) return record(value, isSecret, depth + 1);
-    // Charts hold plain data. Other values of a foreign machine are named, not traversed.
+    // Charts contain plain data. Other values of a foreign machine are named, not traversed.
     const { constructor } = value as { constructor?: { name?: string } };
     return `[${constructor?.name || 'object'}]`;
   };
@@ -124,8 +122,8 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
 }
 
 /**
- * As {@link redactor}, for records of a trace. The lists of a record itself stay whole, because a state can be
- * restored only from all changes; their contents are redacted like any other data.
+ * As {@link redactor}, for records of a trace. A record's own lists are not truncated, because a state can be restored
+ * only from all changes; their contents are redacted like any other data.
  */
 export function recordRedactor(options: RedactOptions = {}): (record: TraceRecord) => TraceRecord {
   const walk = walkOf(options);

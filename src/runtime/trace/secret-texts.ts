@@ -5,7 +5,7 @@ export const redacted = '[redacted]';
 const words =
   'passw(?:or)?d|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|credential|authorization|cookie';
 const secretWord = new RegExp(`${words}|[_-](?:pass|pwd)$|^pass(?:code)?$`, 'i');
-/** `tokenFile`, `credentialName`: the place of the secret, not the secret. */
+/** `tokenFile`, `credentialName`: the location of the secret, not the secret. */
 const reference = /(?:name|file|path|dir|directory|type|policy|provider|audience)s?$/i;
 
 /** Whether a field or variable of this name holds a secret. */
@@ -14,8 +14,8 @@ export function isSecretName(name: string): boolean {
 }
 
 /**
- * With an `@` before the first slash, everything up to the last such `@` is user and password. Otherwise the password
- * may contain an unescaped slash, which is invalid but occurs.
+ * With an `@` before the first slash, all text up to the last such `@` is user and password. Otherwise the password may
+ * contain an unescaped slash, which is invalid but occurs.
  */
 const urlWithPassword = /(:\/\/([^\s/:@]{0,64}):)([^\s/]+|[^\s@"'<>]{1,512}(?:@[^\s/@]*)*)@/g;
 
@@ -26,10 +26,10 @@ function isPort(user: string, password: string): boolean {
 
 type Pattern = readonly [RegExp, string | ((...groups: string[]) => string)];
 
-// Repetitions are bounded where they can start anywhere, so that a crafted text cannot block the program.
+// Repetitions that can start anywhere are bounded, so that a crafted text cannot block the program.
 const patterns: readonly Pattern[] = [
   [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|$)/g, redacted],
-  // The same in base64, as JSON shows bytes; certificates look similar and are kept.
+  // The same in base64, as JSON shows bytes; certificates have similar text and are kept.
   [/LS0tLS1CRUdJTi[A-Za-z0-9+/]*={0,2}/g, (pem) => (decoded(pem).includes('PRIVATE KEY') ? redacted : pem)],
   [/\b(Bearer|bearer|BEARER)\s{1,8}[\w.~+/=-]{8,}/g, `$1 ${redacted}`],
   [/\b(Basic|basic|BASIC)\s{1,8}(?=[\w+/=-]*[A-Z0-9])[\w+/=-]{8,}/g, `$1 ${redacted}`],
@@ -37,7 +37,7 @@ const patterns: readonly Pattern[] = [
   [/\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}/g, redacted],
   [/\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[\w-]{10,}/g, redacted],
   [urlWithPassword, (all, start, user, password) => (isPort(user!, password!) ? all! : `${start}${redacted}@`)],
-  // Whole lines of HTTP.
+  // Entire lines of HTTP.
   [/\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,4}[:=]\s{0,4})[^\s"'][^\r\n"']*/gi, `$1$2${redacted}`],
   // As Envoy prints headers: 'x-api-key', 'value'
   [new RegExp(`((?:${words})[\\w.-]{0,64}["'],\\s{0,4}["'])[^"'\\n]+`, 'gi'), `$1${redacted}`],
@@ -54,13 +54,12 @@ const patterns: readonly Pattern[] = [
     (all, name, is) => (reference.test(name!) ? all! : `${name}${is}${redacted}`),
   ],
 ];
-/** Most texts contain none of the words that the patterns start with; a single test is enough for them. */
+/** Most texts contain none of the words that the patterns start with, so a single test is enough for them. */
 const suspicious = new RegExp(
   `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${words}`,
   'i',
 );
 
-/** Removes everything that looks like a secret. */
 export function withoutSecretLooks(text: string): string {
   if (!suspicious.test(text)) return text;
   return patterns.reduce((safe, [pattern, kept]) => safe.replace(pattern, kept as string), text);

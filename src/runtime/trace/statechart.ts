@@ -24,12 +24,10 @@ export interface StatechartState {
   /** Index of the state that is entered first, in a compound state. */
   readonly initial?: number;
   readonly description?: string;
-  /** Categories that apply to the state and all states within, independent of its name and position: `serving`. */
+  /** Categories that apply to the state and its descendants, independent of its name and position: `serving`. */
   readonly tags?: readonly string[];
-  /** Names of actions. */
   readonly entry?: readonly string[];
   readonly exit?: readonly string[];
-  /** Actors that run while the state is active. */
   readonly invoke?: readonly { readonly id: string; readonly src: string }[];
 }
 
@@ -54,17 +52,16 @@ interface Described {
 
 const described = new WeakMap<AnyStateMachine, Described>();
 
-/** Returns the definition of a machine. The same definition gives the same data, whatever effects were provided. */
+/** The same definition results in the same data, whatever effects were provided. */
 export function statechartOf(machine: AnyStateMachine): Statechart {
   return describe(machine).statechart;
 }
 
-/** Indexes of transitions in {@link Statechart.transitions}. */
 export function transitionNumbers(machine: AnyStateMachine): ReadonlyMap<AnyTransitionDefinition, number> {
   return describe(machine).numbers;
 }
 
-/** A machine and all machines that it may start by name, each once, in this order. */
+/** Machines and all machines that they may start by name, without duplicates, in this order. */
 export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachine[] {
   const found = new Map<string, AnyStateMachine>();
   const visit = (machine: AnyStateMachine): void => {
@@ -76,7 +73,7 @@ export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachin
   return [...found.values()];
 }
 
-/** Checks the shape, because a foreign machine may be created by another copy of XState. */
+/** Checks the structure, because a foreign machine may be created by another copy of XState. */
 export function isMachine(logic: unknown): logic is AnyStateMachine {
   return typeof logic === 'object' && logic !== null && 'implementations' in logic && 'root' in logic;
 }
@@ -122,7 +119,7 @@ function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, n
   };
 }
 
-/** What is true in a state, and what it waits for if that may take long. */
+/** The description of a state, and the event that it waits for if that may take long. */
 function describedOf(node: AnyStateNode): { description?: string } {
   const { waitsFor } = (node.meta ?? {}) as { waitsFor?: string };
   const lines = [node.description, waitsFor === undefined ? undefined : `Waits for ${waitsFor}.`];
@@ -153,13 +150,13 @@ function trigger(eventType: string): Pick<StatechartTransition, 'kind' | 'on'> {
   return how === undefined ? { kind: 'event', on: eventType } : { kind: how as 'done' | 'error', on: actor! };
 }
 
-/** The delay's name in `xstate.after.<delay>.<state node id>`, as XState calls the event of an elapsed delay. */
+/** The delay's name in `xstate.after.<delay>.<state node id>`, XState's event of an elapsed delay. */
 export function timerName(eventType: string): string | undefined {
   return eventType.startsWith('xstate.after.') ? eventType.split('.')[2] : undefined;
 }
 
 function withNames<Key extends string>(key: Key, actions: readonly unknown[]): { [K in Key]?: string[] } {
-  // The delays of `after` and the actors of `invoke` are actions to XState; they are described elsewhere.
+  // The delays of `after` and the actors of `invoke` are actions of XState; other fields describe them.
   const names = actions.filter((action) => !isOfRuntime(action)).map(nameOf);
   return (names.length > 0 ? { [key]: names } : {}) as { [K in Key]?: string[] };
 }

@@ -1,4 +1,4 @@
-/** `GET /debug/trace` of a running program, on any of its ports: checks the caller, then streams to it. */
+/** `GET /debug/trace` of a running program, on any of its ports: checks the caller, then sends the trace. */
 import type { ServerResponse } from 'node:http';
 import type { Logger } from '../output/log.ts';
 import type { Caller, DebuggerAccess, DebuggerMode, Refusal } from './debugger-access.ts';
@@ -7,7 +7,7 @@ import { TraceStream } from './trace-stream.ts';
 
 export const tracePath = '/debug/trace';
 
-/** A response that continues after its request: `stream` owns the connection from then on. */
+/** A response that continues after its request; `stream` owns the connection from then on. */
 export interface StreamAnswer {
   readonly stream: (response: ServerResponse) => void;
 }
@@ -32,7 +32,7 @@ export class TraceEndpoint {
     this.#log = log;
   }
 
-  /** A port that responds with {@link answer} is open, and its access is announced. */
+  /** Must be called when a port that responds with {@link answer} is open; announces its access. */
   opened(port: number): void {
     if (this.#needsToken && !this.#access.isAnnounced(port)) return;
     this.#log.info('debugger.available', { command: `chartpilot visualize --attach 127.0.0.1:${port}` });
@@ -48,7 +48,7 @@ export class TraceEndpoint {
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 
-  /** The program ends: attached debuggers get the remaining records. */
+  /** Must be called at the end of the program; attached debuggers receive the remaining records. */
   async end(): Promise<void> {
     await this.#stream.end();
   }

@@ -39,14 +39,14 @@ function read(path: string): { header: TraceHeader; records: TraceRecord[] } {
 function fold(from: TraceHeader, ...parts: TraceRecord[][]): unknown {
   const state = TraceState.of(from);
   for (const record of parts.flat()) state.apply(record);
-  // Written and read back.
+  // As written and read back.
   return JSON.parse(JSON.stringify([...state.actors.values()]));
 }
 
 const logs = (count: number): TraceRecord[] =>
   recordsOf(Array.from({ length: count }, (_, i) => ({ kind: 'log', actor: 'a', level: 'info', text: `line ${i}` })));
 
-test('the lines of one event loop turn are written together and are readable by the owner only', async () => {
+test('the lines of one event loop turn are written to the trace file together and are readable by the owner only', async () => {
   const path = temporaryFile();
   const file = traceFile(path);
   file.write(header);
@@ -58,7 +58,7 @@ test('the lines of one event loop turn are written together and are readable by 
   file.close();
 });
 
-test('an existing file that others may read becomes private before anything is written; pipes and devices keep their mode', () => {
+test('an existing trace file that others may read becomes private before data is written; pipes and devices keep their mode', () => {
   const path = temporaryFile();
   writeFileSync(path, 'of an earlier run', { mode: 0o644 });
   traceFile(path).close();
@@ -72,7 +72,7 @@ test('an existing file that others may read becomes private before anything is w
   expect(statSync('/dev/null').mode).toBe(mode);
 });
 
-test('a file that is standard output keeps its mode', () => {
+test('a trace file that is standard output keeps its mode', () => {
   const path = temporaryFile();
   const program = `import { traceFile } from ${JSON.stringify(join(import.meta.dirname, 'trace-file.ts'))}; traceFile('/dev/stdout').close();`;
   const fd = openSync(path, 'w', 0o644);
@@ -86,7 +86,7 @@ test('a file that is standard output keeps its mode', () => {
   expect(statSync(path).mode & 0o777).toBe(0o644);
 });
 
-test('the last lines are written before the sink is closed', () => {
+test('the last lines are written to the trace file before the sink is closed', () => {
   const path = temporaryFile();
   const file = traceFile(path);
   file.write(header);
@@ -95,7 +95,7 @@ test('the last lines are written before the sink is closed', () => {
   expect(read(path).records).toHaveLength(1);
 });
 
-test('a file that exceeds its limit is renamed and replaces the previous part', () => {
+test('a trace file that exceeds its limit is renamed and replaces the previous part', () => {
   const path = temporaryFile();
   const file = traceFile(path, { maxBytes: 2_000 });
   file.write(header);
@@ -115,7 +115,7 @@ test('a file that exceeds its limit is renamed and replaces the previous part', 
   expect(existsSync(`${path}.2`)).toBe(false);
 });
 
-test('the current file alone gives the same state as both parts, at any rotation point', () => {
+test('the current trace file alone results in the same state as both parts, at any rotation point', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 300, max: 3_000 }), fc.integer({ min: 1, max: 9 }), (...given) => {
       const [records, maxBytes, perTurn] = given;
@@ -139,11 +139,11 @@ test('the current file alone gives the same state as both parts, at any rotation
   );
 });
 
-describe('changes to the file from outside', () => {
+describe('a trace file that another program changes', () => {
   const all = logs(400);
   const spawns = recordsOf([{ kind: 'spawn', actor: 'a', machine: 'm' }]);
 
-  test('a file that was moved away is replaced by a new one that can be read alone', () => {
+  test('is replaced, after it was moved, by a new one that can be read alone', () => {
     const path = temporaryFile();
     const file = traceFile(path, { maxBytes: 2_000 });
     file.write(header);
@@ -159,7 +159,7 @@ describe('changes to the file from outside', () => {
     expect(records.at(-1)!.seq).toBe(400);
   });
 
-  test('a file that was truncated starts again with a header', () => {
+  test('starts again with a header after it was truncated', () => {
     const path = temporaryFile();
     const file = traceFile(path);
     file.write(header);
@@ -173,7 +173,7 @@ describe('changes to the file from outside', () => {
     expect(read(path).records.map(({ seq }) => seq)).toEqual([5, 6, 7, 8, 9, 10]);
   });
 
-  test('a file that cannot be renamed is truncated, because disk space is limited', () => {
+  test('is truncated if it cannot be renamed, because disk space is limited', () => {
     const path = temporaryFile();
     mkdirSync(`${path}.1`);
     const file = traceFile(path, { maxBytes: 2_000 });
@@ -187,7 +187,7 @@ describe('changes to the file from outside', () => {
     expect(read(path).records.at(-1)!.seq).toBe(400);
   });
 
-  test('a missing folder is reported and lost records are counted; the trace continues when the folder is back', async () => {
+  test('has a gap that is counted while its folder is missing, and continues when the folder exists again', async () => {
     const path = temporaryFile();
     const told: string[] = [];
     const listener = {
@@ -212,7 +212,7 @@ describe('changes to the file from outside', () => {
     expect(told).toHaveLength(2);
   });
 
-  test('a full device causes no error and no unbounded buffering', () => {
+  test('causes no error and no unbounded buffering on a full device', () => {
     const file = traceFile('/dev/full');
     file.write(header);
     const long = recordsOf([{ kind: 'log', actor: 'a', level: 'info', text: 'x'.repeat(100_000) }])[0]!;
@@ -223,7 +223,7 @@ describe('changes to the file from outside', () => {
     file.close();
   });
 
-  test('a pipe without a reader does not block, and gets the available records when a reader opens it', async () => {
+  test('does not block as a pipe without a reader, and a reader receives the available records', async () => {
     const path = temporaryFile();
     spawnSync('mkfifo', [path]);
     const file = traceFile(path);

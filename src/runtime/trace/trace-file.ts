@@ -10,7 +10,7 @@ export interface TraceFile extends TraceSink {
 }
 
 export interface TraceFileOptions {
-  /** The file is renamed to `<path>.1` and started again when it exceeds this. Default 64 MiB. */
+  /** Size in bytes at which the file is renamed to `<path>.1` and started again (default 64 MiB). */
   maxBytes?: number;
   /** Notified when the file can no longer be written, and when it can be written again. */
   listener?: SinkListener;
@@ -24,11 +24,11 @@ const traceFileMode = 0o600;
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously: a crash of the
- * program loses at most the current turn and leaves whole lines.
+ * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously, so that a crash of
+ * the program loses at most the current turn and leaves complete lines.
  *
- * If the disk is full, the file or its folder is moved away, or a pipe has no reader, the trace has a gap and the
- * program continues. Each new file begins with a header that contains the state of every actor.
+ * If the disk is full, the file or its folder is moved, or a pipe has no reader, the trace has a gap and the program
+ * continues. Each new file begins with a header that contains the state of every actor.
  *
  * @throws Error if the path can never be written
  */
@@ -38,9 +38,9 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   if (mistake !== undefined) throw new Error(mistake);
   makeEmpty(path);
   let header: TraceHeader | undefined;
-  /** The state after all records that the sink was given. */
+  /** The state after all records that the sink received. */
   let state = TraceState.of({});
-  /** Size of the file, or more: records lost on a full disk count, too. */
+  /** Size of the file, or more, because records lost on a full disk count, too. */
   let size = 0;
   let pending: TraceRecord[] = [];
   let scheduled: NodeJS.Immediate | undefined;
@@ -68,11 +68,10 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     sink.write(text);
     size += text.length;
     for (const record of records) state.apply(record);
-    // Rotate only now: the next part begins with the state after all records of this one.
+    // The next part begins with the state after all records of this one, so these must be written first.
     if (size > maxBytes && sink.waitingBytes === 0 && sink.isFile) rotate();
   };
   const rotate = (): void => {
-    // A file that was moved away must not be renamed.
     if (!sink.isMoved && !setAside(path)) makeEmpty(path);
     sink.renew();
   };
@@ -97,7 +96,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   };
 }
 
-/** @returns false if that is impossible: the folder is read-only, the name is taken by a folder, … */
+/** @returns false if that is impossible: the folder is read-only, the name is that of a folder, … */
 function setAside(path: string): boolean {
   try {
     renameSync(path, `${path}.1`);
@@ -107,11 +106,9 @@ function setAside(path: string): boolean {
   }
 }
 
-/** A pipe and a file that cannot be changed stay as they are. */
+/** A pipe and a file that cannot be changed stay unchanged. */
 function makeEmpty(path: string): void {
   try {
     truncateSync(path);
-  } catch {
-    // The first write reports the error.
-  }
+  } catch {}
 }

@@ -26,16 +26,14 @@ export interface TraceOutputsOptions {
   readonly omits?: readonly string[];
   /** See {@link TraceHeader}. */
   readonly foreign?: boolean;
-  /** Called with errors of the recording. Default: a warning of the process. */
+  /** Called with errors of the recording (default: a warning of the process). */
   readonly warn?: (message: string) => void;
-  /** Texts that are removed for all sinks; what looks like a secret is removed anyway. */
+  /** Texts that are removed for all sinks, in addition to text that resembles a secret. */
   readonly secrets?: readonly string[];
 }
 
-/** Writes the header, then the given records. */
 export class TraceOutputs {
   readonly #sinks: readonly TraceSink[];
-  /** Sinks whose failure was reported. */
   readonly #broken = new Set<TraceSink>();
   readonly #warn: (message: string) => void;
   readonly #redact: ((record: TraceRecord) => TraceLine) | undefined;
@@ -44,7 +42,7 @@ export class TraceOutputs {
     const { sinks = [], level = 'standard', secrets, warn = (message) => process.emitWarning(message) } = options;
     this.#sinks = sinks;
     this.#warn = warn;
-    // Without sinks, nothing is redacted and no chart is described.
+    // Without sinks, redaction and descriptions of charts are not needed.
     if (sinks.length === 0) return;
     this.#redact = recordRedactor({ full: level === 'full', secrets: secrets ?? secretsIn(process.env) });
     this.#write(headerOf(options));

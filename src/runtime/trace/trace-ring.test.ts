@@ -23,7 +23,7 @@ function fold(header: Pick<TraceHeader, 'actors'>, records: readonly TraceRecord
 
 const numbers = (records: readonly TraceRecord[] | undefined): number[] | undefined => records?.map(({ seq }) => seq);
 
-test('the ring keeps the last records, and returns them from any of them onwards', () => {
+test('the trace ring keeps the last records, and returns them from any record onwards', () => {
   const ring = ringWith(4, logs(11));
   expect([ring.begin, ring.end]).toEqual([7, 11]);
   expect(numbers(ring.after(7, 100))).toEqual([8, 9, 10, 11]);
@@ -32,14 +32,14 @@ test('the ring keeps the last records, and returns them from any of them onwards
   expect(ring.after(6, 100)).toBeUndefined();
 });
 
-test('an empty ring begins at the beginning', () => {
+test('an empty trace ring begins with the first record', () => {
   const ring = ringWith(4, []);
   expect([ring.begin, ring.end, ring.after(0, 10)]).toEqual([0, 0, []]);
   expect(ring.header()).toEqual(header);
   expect(new TraceRing(4).header()).toBeUndefined();
 });
 
-test('the ring notifies listeners of every record until they stop', () => {
+test('the trace ring notifies listeners of every record until they stop', () => {
   const ring = ringWith(4, []);
   const heard: number[] = [];
   const stop = ring.listen(() => heard.push(ring.end));
@@ -49,7 +49,7 @@ test('the ring notifies listeners of every record until they stop', () => {
   expect(heard).toEqual([1, 2, 3]);
 });
 
-test('header and remaining records give the same state as all records, however many were dropped', () => {
+test('the header and the remaining records of a trace ring result in the same state as all records, however many were dropped', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 1, max: 20 }), (records, capacity) => {
       const ring = ringWith(capacity, records);
@@ -62,7 +62,7 @@ test('header and remaining records give the same state as all records, however m
   );
 });
 
-test('a ring that begins with actors of an earlier part keeps them in its header', () => {
+test('a trace ring that begins with actors of an earlier part keeps them in its header', () => {
   const ring = new TraceRing(2);
   const actors = [{ actor: 'agent', state: 'idle', spawned: 1, spawnedAt: 0 }];
   ring.write({ ...header, actors });

@@ -9,7 +9,7 @@ export class TraceRing implements TraceSink {
   readonly #capacity: number;
   readonly #records: TraceRecord[] = [];
   readonly #listeners = new Set<() => void>();
-  /** Dropped records that are still in the list, which is cut from time to time, not for each record. */
+  /** Dropped records that are still in the list, which is truncated from time to time, not for each record. */
   #dropped = 0;
   #header: TraceHeader | undefined;
   /** State before the oldest remaining record. */
@@ -36,7 +36,6 @@ export class TraceRing implements TraceSink {
     for (const listener of this.#listeners) listener();
   }
 
-  /** The header of the remaining records. */
   header(): TraceHeader | undefined {
     const actors = [...this.#state.actors.values()];
     return this.#header && { ...this.#header, ...(actors.length > 0 && { actors }) };
@@ -56,12 +55,13 @@ export class TraceRing implements TraceSink {
     return (this.#records[this.#dropped]?.seq ?? 1) - 1;
   }
 
-  /** Number of the newest record. */
   get end(): number {
     return this.#records.at(-1)?.seq ?? 0;
   }
 
-  /** Calls back after every record; returns a function that stops this. Listeners must be quick and must not throw. */
+  /**
+   * Calls back after every record. Listeners must be quick and must not throw. @returns a function that stops the calls
+   */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -21,7 +21,7 @@ const start = (timer: string, state: string): TraceBody => ({
   ms: 100,
 });
 
-test('an actor lives from its spawn to its end, with its state and its context', () => {
+test('the state of an actor exists from its spawn to its end, with its context', () => {
   const change = [{ path: '', value: { epoch: 0 } }];
   const state = stateAfter(spawn('epoch-0'), { ...become('epoch-0', 'live'), change } as TraceBody, spawn('epoch-1'));
   expect([...state.actors.values()]).toMatchObject([
@@ -32,12 +32,12 @@ test('an actor lives from its spawn to its end, with its state and its context',
   expect([...state.actors.keys()]).toEqual(['epoch-1']);
 });
 
-test('a reused name is a new actor, at the position of its own spawn', () => {
+test('a reused name in the trace is a new actor, at the position of its own spawn', () => {
   const state = stateAfter(spawn('epoch-0'), become('epoch-0', 'live'), spawn('epoch-1'), spawn('epoch-0'));
   expect([...state.actors.values()]).toMatchObject([{ actor: 'epoch-1' }, { actor: 'epoch-0', state: '', spawned: 4 }]);
 });
 
-test('a timer runs until it elapses, or until its state is left', () => {
+test('a timer in the state of a trace runs until it elapses, or until its state is left', () => {
   const timers = (...bodies: TraceBody[]): (string | undefined)[] | undefined =>
     stateAfter(spawn('epoch-0'), ...bodies)
       .actors.get('epoch-0')
@@ -50,7 +50,7 @@ test('a timer runs until it elapses, or until its state is left', () => {
   expect(timers(...running, become('epoch-0', 'gone'))).toEqual([]);
 });
 
-test('records about unknown actors change nothing', () => {
+test('records about unknown actors do not change the state', () => {
   const state = stateAfter(become('nobody', 'live'), start('due', ''), { kind: 'stop', actor: 'x', status: 'done' });
   expect(state.actors.size).toBe(0);
 });
@@ -63,11 +63,11 @@ test.each([
   ['b', 'a.x | b.y', true],
   ['b.y', 'a.x | b.y', true],
   ['b.x', 'a.x | b.y', false],
-])('whether %j is active in %j: %s', (path, active, is) => {
+])('isActive returns whether the state %j is active in %j: %s', (path, active, is) => {
   expect(isActive(path, active)).toBe(is);
 });
 
-describe('changes of a context', () => {
+describe('the recorded changes of a context', () => {
   const contexts = fc.dictionary(
     fc.oneof(fc.constantFrom('a', 'b', 'a/b', '~'), fc.string()).filter((key) => key !== '__proto__'),
     fc.oneof(
@@ -77,7 +77,7 @@ describe('changes of a context', () => {
     ),
   );
 
-  test('changes applied to the previous context give the next one, whatever both were', () => {
+  test('result in the next context when applied to the previous one, for any contexts', () => {
     fc.assert(
       fc.property(contexts, contexts, (before, after) => {
         const frozen = JSON.stringify(before);
@@ -87,7 +87,7 @@ describe('changes of a context', () => {
     );
   });
 
-  test('changes are the fields with another value, by their paths; lists are compared as a whole', () => {
+  test('are the fields with another value, by their paths; lists are compared as units', () => {
     expect(changesOf({ a: { b: 1, c: 1 }, list: [1], gone: 1 }, { a: { b: 2, c: 1 }, list: [1, 2] })).toEqual([
       { path: '/a/b', value: 2 },
       { path: '/list', value: [1, 2] },
@@ -95,14 +95,14 @@ describe('changes of a context', () => {
     ]);
   });
 
-  test('a recreated list with the same items is not a change', () => {
+  test('do not contain a recreated list with the same items', () => {
     expect(changesOf({ list: [{ a: [1] }] }, { list: [{ a: [1] }] })).toEqual([]);
     expect(changesOf({ list: [{ a: [1] }] }, { list: [{ a: [2] }] })).toHaveLength(1);
     expect(changesOf({ list: [1, 2] }, { list: [2, 1] })).toHaveLength(1);
   });
 });
 
-test('a fold may stop anywhere and continue from its state, and later records do not affect a copy', () => {
+test('a fold of a trace may stop at any record and continue from its state, and later records do not affect a copy', () => {
   fc.assert(
     fc.property(randomRecords, fc.nat(60), (records, cut) => {
       const whole = foldAll(header, records);
@@ -126,7 +126,7 @@ function foldAll(from: Parameters<typeof TraceState.of>[0], records: readonly Tr
   return state;
 }
 
-test('a change of a large context costs the same as of a small one, and an earlier state is kept', () => {
+test('a change of a large context costs the same as of a small one, and an earlier state is unchanged', () => {
   const fields = 20_000;
   const wide = Array.from({ length: fields }, (_, i) => ({ path: `/k${i}`, value: 0 }));
   const state = stateAfter(spawn('epoch-0'));
@@ -138,7 +138,7 @@ test('a change of a large context costs the same as of a small one, and an earli
   });
   expect(cost).toBeLessThan(2_000);
   const n = (snapshot: ActorSnapshot | undefined): unknown => valueAt(snapshot?.context, '/k7/n');
-  // A retained snapshot and a copy of the state stay as they were.
+  // A retained snapshot and a copy of the state are unchanged.
   const taken = state.actors.get('epoch-0');
   change([{ path: '/k7/n', value: 2 }]);
   const copy = state.copy();
@@ -148,7 +148,7 @@ test('a change of a large context costs the same as of a small one, and an earli
   expect([taken, state.actors.get('epoch-0'), copy.actors.get('epoch-0')].map(n)).toEqual([1, 3, 4]);
 });
 
-test('the state keeps a bounded number of running timers per actor: the last ones started', () => {
+test('the state of a trace keeps a limited number of running timers per actor: the last started ones', () => {
   const names = Array.from({ length: maxRunningTimers + 5 }, (_, i) => `timer ${i}`);
   const state = stateAfter(spawn('epoch-0'), ...names.map((name) => start(name, 'live')));
   const timers = state.actors.get('epoch-0')?.timers?.map(({ timer }) => timer);

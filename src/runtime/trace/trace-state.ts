@@ -12,7 +12,7 @@ export const maxRunningTimers = 500;
 export class TraceState {
   readonly #actors: Map<string, ActorSnapshot>;
   /**
-   * Objects of contexts that only this state refers to, so they may be changed in place. A copy for each change of one
+   * Objects of contexts to which only this state refers, so they may be changed in place. A copy for each change of one
    * field would cost as much as the context has fields.
    */
   #owned = new WeakSet<object>();
@@ -103,13 +103,14 @@ export class TraceState {
   }
 }
 
-/** Whether a state, given by its path, is among the active ones (`pushing.requests.none | pushing.contexts.free`). */
+/**
+ * Whether a state, given by its path, is among the active ones (`pushing.requests.none pushing.contexts.free`).
+ */
 export function isActive(path: string, active: string): boolean {
   if (path === '' || active === path) return true;
   return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
 }
 
-/** The value at a JSON Pointer, or `undefined`. */
 export function valueAt(whole: unknown, pointer: string): unknown {
   return keysOf(pointer).reduce<unknown>(
     (value, key) =>
@@ -118,7 +119,7 @@ export function valueAt(whole: unknown, pointer: string): unknown {
   );
 }
 
-/** Applies changes to a context without changing the original. */
+/** Does not change the original. */
 export function applyChanges(context: unknown, changes: readonly ContextChange[]): unknown {
   return changed(context, changes, new WeakSet());
 }
@@ -167,7 +168,7 @@ function withTimers(timers: readonly RunningTimer[]): { timers: readonly Running
   return { timers };
 }
 
-/** The fields of a context whose values differ. Lists are compared as a whole. */
+/** The fields of a context whose values differ. Lists are compared as units. */
 export function changesOf(before: unknown, after: unknown): ContextChange[] {
   const changes: ContextChange[] = [];
   collect(before, after, '', changes);
@@ -192,7 +193,6 @@ function collect(before: unknown, after: unknown, path: string, changes: Context
   }
 }
 
-/** A recreated list with the same items is not a change. */
 function isSameList(before: readonly unknown[], after: readonly unknown[]): boolean {
   return before.length === after.length && before.every((item, i) => changesOf(item, after[i]).length === 0);
 }

@@ -56,7 +56,6 @@ class Program {
     return new View(response);
   }
 
-  /** A viewer that sends a request and never reads. */
   async stuck(): Promise<Socket> {
     const socket = connect(this.#port, '127.0.0.1');
     socket.pause();
@@ -109,7 +108,7 @@ class View {
 
 const upTo = (last: number): (number | 'header')[] => ['header', ...Array.from({ length: last }, (_, i) => i + 1)];
 
-test('a viewer gets the header, the recorded records, and then each new record', async () => {
+test('a viewer of a trace receives the header, the recorded records, and then each new record', async () => {
   const program = await Program.start();
   program.record(3);
   const view = await program.view();
@@ -123,7 +122,7 @@ test('a viewer gets the header, the recorded records, and then each new record',
   expect(view.over).toBeUndefined();
 });
 
-test('with follow=false a viewer gets the available records, and the end', async () => {
+test('a viewer of a trace with follow=false receives the available records, and the end', async () => {
   const program = await Program.start();
   program.record(1_300);
   const view = await program.view('?follow=false');
@@ -147,7 +146,7 @@ test('the header of a ring that has dropped records lists the actors before the 
   expect(records).toHaveLength(2);
 });
 
-test('when the program ends, viewers get the remaining records and a proper end', async () => {
+test('viewers of a trace receive the remaining records and a proper end when the program ends', async () => {
   const program = await Program.start();
   program.record(2_000);
   const views = [await program.view(), await program.view()];
@@ -186,7 +185,7 @@ test('the ring has no listener while there is no viewer', async () => {
   expect(listen).toHaveBeenCalledTimes(2);
 });
 
-test('records of one turn of the event loop are one write', async () => {
+test('the trace stream writes records of one turn of the event loop at once', async () => {
   const program = await Program.start();
   const view = await program.view();
   await view.has(1);
@@ -196,7 +195,7 @@ test('records of one turn of the event loop are one write', async () => {
   expect(write).toHaveBeenCalledTimes(1);
 });
 
-test('a large trace is written in batches, with turns of the event loop between them for the program', async () => {
+test('the trace stream writes a large trace in batches, with turns of the event loop between them for the program', async () => {
   const program = await Program.start({ textLength: 2_000 });
   const sizes: number[] = [];
   const view = await program.view();
@@ -223,7 +222,7 @@ test('a large trace is written in batches, with turns of the event loop between 
   expect(turns).toBeGreaterThan(sizes.length);
 });
 
-test('a viewer that leaves frees its slot', async () => {
+test('a viewer of a trace that disconnects frees its slot', async () => {
   const program = await Program.start({ maxViewers: 2 });
   const views = [await program.view(), await program.view()];
   expect(program.stream.hasRoom).toBe(false);
@@ -231,7 +230,7 @@ test('a viewer that leaves frees its slot', async () => {
   await eventually('there is room', () => program.stream.hasRoom);
 });
 
-test('a viewer that never reads holds only one batch, and is cut off when its position was dropped', async () => {
+test('a viewer of a trace that never reads occupies memory for one batch, and is disconnected when its position was dropped', async () => {
   const program = await Program.start({ capacity: 2_000, textLength: 2_000 });
   const socket = await program.stuck();
   let buffered = 0;
@@ -243,14 +242,14 @@ test('a viewer that never reads holds only one batch, and is cut off when its po
     await new Promise(setImmediate);
   }
   expect(program.responses[0]!.destroyed).toBe(true);
-  // What the kernel buffers for it, and what the ring keeps, not everything recorded in that time.
+  // The kernel buffers data for it, and the ring keeps records, but not all that were recorded in that time.
   expect(buffered).toBeLessThan(600 * 1024);
   expect(records).toBeLessThan(20_000);
   await eventually('its place is free', () => program.stream.hasRoom);
   socket.destroy();
 });
 
-test('a viewer that is cut off can distinguish this from the end of the trace', async () => {
+test('a viewer of a trace that is disconnected can distinguish this from the end of the trace', async () => {
   const program = await Program.start({ capacity: 500, textLength: 2_000 });
   const view = await program.view();
   await view.has(1);
@@ -264,7 +263,7 @@ test('a viewer that is cut off can distinguish this from the end of the trace', 
   expect(view.over).toBe('broken off');
 });
 
-test('the end of the program does not wait for a viewer that does not read', async () => {
+test('the end of the program does not wait for a viewer of the trace that does not read', async () => {
   const program = await Program.start({ endLimitMs: 100, textLength: 2_000 });
   const socket = await program.stuck();
   const view = await program.view();
@@ -276,7 +275,7 @@ test('the end of the program does not wait for a viewer that does not read', asy
   socket.destroy();
 });
 
-test('a viewer that does not read loses its slot to one that does', async () => {
+test('a viewer of a trace that does not read loses its slot to one that does', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const program = await Program.start({ maxViewers: 1, unreadLimitMs: 600, textLength: 2_000 });
@@ -298,7 +297,7 @@ test('a viewer that does not read loses its slot to one that does', async () => 
   socket.destroy();
 });
 
-test('a record that cannot be serialized disconnects current viewers and takes no slot', async () => {
+test('a trace record that cannot be serialized disconnects current viewers and occupies no slot', async () => {
   const caught = uncaughtErrors();
   const program = await Program.start({ maxViewers: 1 });
   program.record();

@@ -1,7 +1,7 @@
 /**
  * A trace over HTTP in its file format: the records of a ring, then every new record. A viewer is only a position in
- * the ring: it gets the next records when its connection has room, and is cut off if it does not keep up with the
- * ring. So the program neither waits for a viewer nor buffers for it.
+ * the ring: it receives the next records when its connection is writable, and is disconnected if it does not keep up
+ * with the ring. So the program neither waits for a viewer nor buffers for it.
  */
 import type { ServerResponse } from 'node:http';
 import { letEscape } from '../fences/uncaught.ts';
@@ -9,15 +9,15 @@ import { formatTraceLine } from './trace.ts';
 import type { TraceRing } from './trace-ring.ts';
 
 export interface TraceStreamOptions {
-  /** Maximum number of concurrent viewers. Default 4. */
+  /** Maximum number of concurrent viewers (default 4). */
   readonly maxViewers?: number;
-  /** How long the end of the program waits for viewers to read the rest. Default 500. */
+  /** Milliseconds that the end of the program waits for viewers to read the rest (default 500). */
   readonly endLimitMs?: number;
-  /** How long a viewer may leave its connection full before it loses its slot. Default 30,000. */
+  /** Milliseconds that a viewer may leave its connection full before it loses its slot (default 30,000). */
   readonly unreadLimitMs?: number;
 }
 
-/** Limits of one write: serializing it is the longest time that a viewer blocks the program. */
+/** Limits of one write, because serializing it is the longest time that a viewer blocks the program. */
 const batchRecords = 500;
 const batchCharacters = 256 * 1024;
 
@@ -38,15 +38,14 @@ export class TraceStream {
     this.#unreadLimitMs = unreadLimitMs;
   }
 
-  /** Whether another viewer is allowed. */
   get hasRoom(): boolean {
     return this.#viewers.size < this.#maxViewers && this.#ended === undefined;
   }
 
   /**
-   * Responds with the trace, whose header is already in the ring, until the viewer leaves or {@link end}; without
-   * `follow`, only the available records. The caller must check {@link hasRoom} in the same turn of the event loop,
-   * and must not use the connection afterwards.
+   * Responds with the trace, whose header is already in the ring, until the viewer disconnects or {@link end}; without
+   * `follow`, only the available records. The caller must check {@link hasRoom} in the same turn of the event loop, and
+   * must not use the connection afterwards.
    */
   attach(response: ServerResponse, { follow }: { follow: boolean }): void {
     const viewer = new Viewer(this.#ring, response, { follow, unreadLimitMs: this.#unreadLimitMs });
@@ -55,17 +54,14 @@ export class TraceStream {
       // Viewers are served once per turn of the event loop, however many records it creates.
       this.#wake ??= setImmediate(() => this.#wakeViewers());
     });
-    // The ring limits what a viewer may leave unread, not the server's timeout.
+    // The ring limits the unread records of a viewer, not the server's timeout.
     response.setTimeout(0);
     response.once('close', () => this.#remove(viewer));
     response.on('error', () => response.destroy());
     viewer.begin();
   }
 
-  /**
-   * No more records come: viewers get the remaining records and a proper end; those that do not read them in time are
-   * cut off.
-   */
+  /** Sends the remaining records and a proper end; viewers that do not read them in time are disconnected. */
   async end(): Promise<void> {
     if (this.#ended === undefined) {
       this.#ended = Promise.withResolvers<void>();
@@ -96,11 +92,11 @@ export class TraceStream {
 class Viewer {
   readonly #ring: TraceRing;
   readonly #response: ServerResponse;
-  /** Number of the last record that was sent to it. */
+  /** Number of the last record that was sent. */
   #position: number;
-  /** Number of the last record that it gets. */
+  /** Number of the last record to send. */
   #until: number;
-  /** What must happen before it gets more: a new record, room in its connection, or the next turn of the event loop. */
+  /** The condition for the next write: a new record, space in its connection, or the next turn of the event loop. */
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';
 
   readonly #unreadLimitMs: number;
@@ -133,7 +129,7 @@ class Viewer {
     this.#write(formatTraceLine(this.#ring.header()!));
   }
 
-  /** There are new records. */
+  /** Must be called when there are new records. */
   wake(): void {
     if (this.#waitsFor === 'records') this.#give();
     else if (this.#position < this.#ring.begin) this.cutOff();
@@ -144,12 +140,11 @@ class Viewer {
     if (this.#waitsFor === 'records') this.#give();
   }
 
-  /** Aborts the connection, so that the viewer cannot take this for the end of the trace. */
+  /** Aborts the connection, so that the viewer cannot interpret this as the end of the trace. */
   cutOff(): void {
     this.#response.destroy();
   }
 
-  /** Writes the next records, if there are any. */
   #give(): void {
     try {
       this.#giveBatch();
@@ -190,7 +185,7 @@ class Viewer {
     this.#unread = setTimeout(() => this.cutOff(), this.#unreadLimitMs).unref();
   }
 
-  /** Not immediately: a connection that accepts all data reports so before the program had a turn. */
+  /** Not immediately, because a connection that accepts all data reports so before the program had a turn. */
   #giveNextTurn(): void {
     this.#waitsFor = 'turn';
     setImmediate(() => this.#give());

@@ -23,13 +23,13 @@ export interface TraceHeader {
   pid: number;
   /** Wall clock at `t` = 0, ISO 8601: the only wall-clock time in the file. */
   startedAt: string;
-  /** `standard`: long texts and lists are cut. `full`: they are not, so the trace can be replayed in any case. */
+  /** `standard`: long texts and lists are truncated. `full`: they are not, so the trace can be replayed in any case. */
   level: TraceLevel;
   /** Definitions of the running machines, so that the trace can be drawn without the code that wrote it. */
   machines: readonly Statechart[];
   /**
-   * Recorded by `chartpilot/record` in a foreign program: an actor's name is its path from its root (`shop/cart/pay`),
-   * and data is cut if it is not plain or too large (`bounded-data.ts`).
+   * Recorded by `chartpilot/record` in a foreign program. The name of an actor is its path from its root
+   * (`shop/cart/pay`), and data is truncated if it is not plain or too large (`bounded-data.ts`).
    */
   foreign?: boolean;
   /** Several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
@@ -48,7 +48,6 @@ export function isSameRun(one: TraceHeader, other: TraceHeader): boolean {
   return one.program === other.program && one.pid === other.pid && one.startedAt === other.startedAt;
 }
 
-/** A program in a merged trace (`chartpilot trace --merge`). */
 export interface MergedProgram {
   readonly label: string;
   readonly program: string;
@@ -58,7 +57,6 @@ export interface MergedProgram {
 
 export type TraceLevel = 'standard' | 'full';
 
-/** State of a living actor. */
 export interface ActorSnapshot {
   readonly actor: string;
   readonly parent?: string;
@@ -89,15 +87,14 @@ export interface TraceStamp {
 }
 
 /**
- * One change of a context. `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the whole context.
- * Without `value` the field is removed. Lists are replaced as a whole.
+ * One change of a context. `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the entire context.
+ * Without `value` the field is removed. Lists are replaced as units.
  */
 export interface ContextChange {
   path: string;
   value?: unknown;
 }
 
-/** What a chart did because of one event. */
 interface Step {
   actor: string;
   /** The event's type, as XState calls it. */
@@ -127,7 +124,6 @@ export type TraceBody =
   | { kind: 'event'; from: string; to: string; event: TracedEvent; undelivered?: true; cause?: number }
   /** A named delay of the actor started; it runs as long as `state` is active. */
   | { kind: 'timer-started'; actor: string; timer: string; state: string; ms: number; cause?: number }
-  /** A named delay of the actor elapsed. */
   | { kind: 'timer'; actor: string; timer: string }
   /** The actor's active states changed; a state's name is its path, regions are joined with ` | `. */
   | ({ kind: 'transition'; from: string; to: string } & Step)
@@ -136,8 +132,8 @@ export type TraceBody =
   /** The actor performed a named action with an external effect. */
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
   /**
-   * The actor ended. `cause`: why its parent stopped it, or what it was handling when it failed. `during`: what it was
-   * processing at that time; it ended after that.
+   * The actor ended. `cause`: why its parent stopped it, or the record that it was handling when it failed. `during`:
+   * the record that it was processing at that time; it ended after that.
    */
   | {
       kind: 'stop';
@@ -149,11 +145,11 @@ export type TraceBody =
       during?: number;
     }
   /**
-   * A diagnostic: no active state of the chart (`state`) declares a transition for the event. The event is dropped,
-   * and the actor is unchanged.
+   * A diagnostic: no active state of the chart (`state`) declares a transition for the event. The event is dropped, and
+   * the actor is unchanged.
    */
   | { kind: 'unexpected'; actor: string; on: string; state: string; cause?: number }
-  /** A process that the actor runs wrote a line; `component`: the part of the process that wrote it. */
+  /** A process that the actor runs wrote a line; `component`: the component of the process that wrote it. */
   | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; component?: string; text: string };
 
 export type TraceRecord = TraceBody & TraceStamp;
@@ -162,7 +158,7 @@ export type TraceLine = TraceHeader | TraceRecord;
 /** An output of records: a file, or a ring in memory. Must not throw and must not wait. Lines are redacted already. */
 export interface TraceSink {
   write(line: TraceLine): void;
-  /** Everything written so far is handed to the operating system when this returns. */
+  /** After the return, all lines are written to the operating system. */
   flush(): void;
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * How a run ended, in the sentences that the page, `chartpilot trace --summary` and the last line of an agent's log share. It is
- * small, and knows of nothing but records: an agent loads no debugger. Runs in a browser.
+ * Sentences about the end of a run, which the page, `chartpilot trace --summary` and the last line of an agent's log
+ * share. Imports only records, because an agent does not load the debugger.
  */
 import type { TracedEvent, TraceRecord } from '../trace/trace.ts';
 import { count, span, text } from './words.ts';
@@ -10,19 +10,18 @@ const endingSignals: ReadonlySet<unknown> = new Set(['SIGTERM', 'SIGINT', 'SIGQU
 /** Types of the events that may order the end of the program. */
 export const endOrders = ['quit.requested', 'signal.received'] as const;
 
-/** Whether an event orders the end of the program. */
 export function isEndOrder({ type, signal }: TracedEvent): boolean {
   return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(signal));
 }
 
-/** Why a start failed, in words; undefined of an event that tells of no failed start: who served or drained had been started. */
+/** Why a start failed; `undefined` for other events and for an epoch that had been live. */
 export function failedStart({ event, to }: TraceRecord & { kind: 'event' }): string | undefined {
   if (event.type !== 'epoch.failed' || to !== 'supervisor') return undefined;
   if (event.during === 'serving' || event.during === 'draining') return undefined;
   return `${text(event.during)}: ${text(event.reason)}`;
 }
 
-/** What a root actor ended with; empty after an ordered end. */
+/** The errors with which a root actor ended; empty after an ordered end. */
 export function troubleOf(output: unknown): readonly string[] {
   const trouble = typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;
   return Array.isArray(trouble) ? trouble.map((line) => text(line)) : [];
@@ -41,7 +40,7 @@ export function gaveUp(tries: number, reason: string): string {
   return `retries exhausted after ${count(tries, 'attempt')}; last failure while ${reason}`;
 }
 
-/** Follows one run, to say how it ended. */
+/** Follows the records of one run to describe its end. */
 export class Ending {
   readonly #root: string;
   #ordered: (TraceRecord & { kind: 'event' }) | undefined;
@@ -55,12 +54,11 @@ export class Ending {
     this.#root = root;
   }
 
-  /** Undefined while the root has not ended, and where nobody ordered its end and nothing is wrong. */
+  /** `undefined` before the root has ended, and after an end without an order or error. */
   get sentence(): string | undefined {
     return this.#sentence;
   }
 
-  /** Whether the run ended without an order, or could not do what it was ordered. */
   get isFailure(): boolean {
     return this.#isFailure;
   }

@@ -8,6 +8,6 @@ test.each([
   ['/etc/certs/..data/tls.crt', 'certs/'],
   ['../certs/tls.crt', 'tls.crt'],
   ['/', '/'],
-])('the name of %s, which Kubernetes may have replaced with its volume, is %s', (path, name) => {
+])('fileName returns for %s the name of the file or of its Kubernetes volume: %s', (path, name) => {
   expect(fileName(path)).toBe(name);
 });

@@ -1,11 +1,9 @@
-/** Words that several rules use. Runs in a browser. */
-
 /** `epoch-0b` → `epoch 0b`. */
 export function spoken(actor: string): string {
   return actor.replace(/-(\d)/, ' $1');
 }
 
-/** A span of time: `0 s`, `85 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+/** A duration: `0 s`, `85 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function span(ms: number): string {
   if (ms < 0.5) return '0 s';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -18,8 +16,8 @@ export function span(ms: number): string {
 }
 
 /**
- * The last name of a path. Kubernetes replaces the files of a volume by a new directory `..2026_11_29_08_10_13.1`:
- * that is the volume, `certs/`.
+ * The last name of a path. Kubernetes replaces the files of a volume with a new directory `..2026_11_29_08_10_13.1`;
+ * for such a path the volume, `certs/`.
  */
 export function fileName(path: string): string {
   const names = path.split('/').filter((name) => name !== '');
@@ -32,7 +30,7 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 }
 
-/** One line of a value of a trace, which may have any type and length. */
+/** A value of a trace, of any type and length, in one line. */
 export function text(value: unknown, longest = 200): string {
   const said = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'reason unknown');
   const line = said.replaceAll(/\s+/g, ' ').trim() || 'reason unknown';

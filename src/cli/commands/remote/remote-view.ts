@@ -1,9 +1,8 @@
-/** Shared by commands that print a page of a running control plane. */
+/** Shared by commands that print a debug page of a running control plane. */
 import { type Command, Option } from 'commander';
 import { requestJson } from '../../../runtime/trace/program-request.ts';
 import { addHelpSections } from '../help-sections.ts';
 
-/** Address of a control plane on this host. */
 const localControlPlane = 'http://127.0.0.1:15014';
 
 export interface RemoteFlags {
@@ -29,8 +28,6 @@ export function addFormatAndHelp(command: Command, examples: readonly string[], 
 }
 
 /**
- * The page in the selected format.
- *
  * @param text formats the page as text
  * @throws ChartpilotError without a response
  */

@@ -1,4 +1,3 @@
-/** Samples for the charts of Envoy's processes: the supervisor, its phases, and an epoch. */
 import { type ClassifiedExit, parentFailures } from '../../../../machines/agent/envoy/supervisor-context.ts';
 import { defaultSettings } from '../../../../machines/agent/settings.ts';
 import type { Payload, SampledState, Samples } from '../samples.ts';
@@ -28,7 +27,7 @@ const ofEachEpoch =
   (...payloads: readonly Payload[]) =>
   ({ context }: SampledState): readonly Payload[] => {
     const known = context.epochs as readonly EpochSeen[];
-    // If no epoch is known, the event comes from a forgotten one.
+    // If no epoch is known, the event is sent by an epoch that the supervisor has removed.
     const seen = known.length > 0 ? known : [{ name: 'epoch-9', epoch: 9 }];
     return seen.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
   };
@@ -38,7 +37,7 @@ const supervisorInput = (change: Partial<typeof settings>) => ({
   settings: { ...settings, retry: { ...settings.retry, budget: 1 }, ...change },
 });
 
-/** Events that the supervisor raises to classify an exit follow from that exit only. */
+/** The supervisor raises these events to classify an exit, only after that exit. */
 const saidToItself: Record<ClassifiedExit['type'], readonly Payload[]> = {
   'serving.failed': [],
   'serving.orphaned': [],
@@ -59,13 +58,13 @@ export const supervisorSamples: Samples = {
   events: {
     ...saidToItself,
     'config.changed': ({ context }) => {
-      // The current digest and a different one: more digests lead to no new behaviour.
+      // The current digest and a different one; more digests add no behaviour.
       const now = (context.desired as Desired).digest;
       const other = { digest: now === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
       return now === '' ? [other] : [other, { digest: now, files: 1 }];
     },
     'binary.changed': ({ value, context }) => {
-      // A waiting start is granted immediately if a token is available, so this state needs no samples of its own.
+      // A waiting start is granted immediately if a token is available, so this state needs no samples.
       if ((value as { running?: unknown }).running === 'rate limited') return [];
       const isFirst = (context.desired as Desired).binary === '';
       return [{ binary: isFirst ? 'second' : '', description: isFirst ? '1.40.0' : '1.39.3' }];
@@ -100,7 +99,7 @@ export const supervisorSamples: Samples = {
   },
   outcomes: {
     'start-limiter': [],
-    // Not before the restart was given up: until then the supervisor ends it.
+    // The supervisor itself ends a restart that has not failed finally.
     restart: ({ context }) =>
       context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
   },

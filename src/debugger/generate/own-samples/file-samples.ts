@@ -1,4 +1,3 @@
-/** Samples for the charts that watch files. */
 import type { Samples } from '../samples.ts';
 import { settings } from './envoy-samples.ts';
 
@@ -27,7 +26,7 @@ export const certWatcherSamples: Samples = {
       { error: 'the directory cannot be read' },
     ],
   },
-  // Without the length of the retry delays.
+  // Omits the length of the retry delays.
   relevant: ({ filesInForce, outdatedReadings, missing }) => [filesInForce, outdatedReadings, missing],
 };
 

@@ -1,4 +1,3 @@
-/** Samples for the charts of secrets. */
 import { type HeldSecret, isAcknowledged } from '../../../../machines/agent/secrets/held-secrets.ts';
 import type { Samples } from '../samples.ts';
 import { identity } from './xds-samples.ts';

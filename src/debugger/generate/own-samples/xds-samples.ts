@@ -1,4 +1,3 @@
-/** Samples for the charts of Envoy's xDS streams. */
 import type { Samples } from '../samples.ts';
 
 export const identity = {
@@ -34,7 +33,7 @@ export const xdsProxySamples: Samples = {
     'certificate.served': [{ serialNumber: '4A' }],
     'health.changed': [{ healthy: false, message: 'connection refused' }],
   },
-  // Without the number of streams that may be opened without a delay, and the number of failures.
+  // Omits the number of streams that may be opened without a delay, and the number of failures.
   relevant: ({ streams, hasSecrets }) => [(streams as readonly object[]).length > 0, hasSecrets],
 };
 

@@ -1,4 +1,4 @@
-/** Traces of version 3 are read with the names that charts have today, and CHANGELOG.md lists these names. */
+/** Traces of version 3 are read with the current names of charts, and CHANGELOG.md lists these names. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -36,7 +36,7 @@ function namesOf({ states, transitions }: Statechart): Readonly<Record<Kind, Rea
 }
 
 describe.each(Object.entries(renamedInMachines))('the table of renamed names of the chart %s', (id, renamed) => {
-  test('has new names that the chart has, and no old name that it still has', async () => {
+  test('has only new names that the chart contains and no old name that it still contains', async () => {
     const machine = namedMachines.find(({ name }) => name === id);
     const names = namesOf(statechartOf(await machine!.load()));
     for (const kind of kinds) {
@@ -48,7 +48,7 @@ describe.each(Object.entries(renamedInMachines))('the table of renamed names of 
   });
 });
 
-test('no event of the catalogue has an old name', () => {
+test('the catalogue of events contains no renamed event', () => {
   const types = new Set(eventCatalogue.map(({ type }) => type));
   expect(Object.keys(renamedEvents).filter((type) => types.has(type))).toEqual([]);
 });
@@ -56,7 +56,7 @@ test('no event of the catalogue has an old name', () => {
 describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s', (name) => {
   const file = join(packageRoot(), `test/fixtures/traces-of-versions/${name}.trace`);
 
-  test('is read with states and delays that the charts have today', async () => {
+  test('is read with states and delays of the current charts', async () => {
     const { header, records } = await openTrace(file);
     const { records: read } = await readRecords(records);
     const machines = new Map<string, string>();
@@ -80,7 +80,7 @@ describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s',
     expect(header.version).toBe(traceVersion);
   });
 
-  test('is read with definitions that have the names of today', async () => {
+  test('is read with definitions that have the current names', async () => {
     const { header, close } = await openTrace(file);
     await close();
     for (const machine of header.machines) {
@@ -96,7 +96,7 @@ function namesIn(record: TraceRecord): (readonly [Kind, string])[] {
   return record.kind === 'timer-started' ? [['delays', record.timer] as const, ['states', record.state] as const] : [];
 }
 
-test('events of delays and of final states are converted with their states', () => {
+test('the converter renames events of delays and of final states like their states', () => {
   const convert = convertNames();
   convert({ kind: 'spawn', actor: 'epoch-0', machine: 'epoch' });
   const on = 'xstate.after.holdBack.epoch.running.initializing.held back';
@@ -108,7 +108,7 @@ test('events of delays and of final states are converted with their states', () 
   });
 });
 
-test('a trace of another program keeps its names', () => {
+test('the converter keeps the names in a trace of another program', () => {
   const convert = convertNames();
   const header: Partial<TraceHeader> = { kind: 'header', version: 3, foreign: true, machines: [] };
   convert({ ...header });
@@ -117,7 +117,7 @@ test('a trace of another program keeps its names', () => {
   expect(convert(line)).toEqual(line);
 });
 
-test('an invalid line of an old trace is reported and not thrown', () => {
+test('the converter reports an invalid line of an old trace without throwing an error', () => {
   const header = { kind: 'header', version: 3, program: 'pilot-agent', machines: [] };
   fc.assert(
     fc.property(
@@ -147,7 +147,6 @@ test('an invalid line of an old trace is reported and not thrown', () => {
   );
 });
 
-/** A row for each name. */
 function changelogTable(): string {
   const rowsOf = (of: string, kind: string, names: Renamed = {}): string[] =>
     Object.entries(names)

@@ -1,4 +1,4 @@
-/** Converts the names of charts in a trace of version 3 to those of version 4. Runs in a browser. */
+/** Converts chart names in a trace of version 3 to those of version 4. */
 
 import type { RawLine, VersionStep } from '../raw-line.ts';
 import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
@@ -12,7 +12,6 @@ const newName = (names: Renamed | undefined, name: string): string =>
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Raw => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Applies a conversion to the fields that are present and texts. */
 function withTexts(line: Raw, fields: Readonly<Record<string, (text: string) => string>>): RawLine {
   const converted: RawLine = { ...line };
   for (const [field, convert] of Object.entries(fields)) {
@@ -27,7 +26,9 @@ const mapped = <Item>(list: unknown, convert: (item: Item) => unknown): unknown 
 const texts = (list: unknown, names: Renamed | undefined): unknown =>
   mapped(list, (item) => (isText(item) ? newName(names, item) : item));
 
-/** Active states: paths, joined by ` | `. */
+/**
+ * @param text paths of active states, joined with ` `
+ */
 function newStates({ states }: RenamedInMachine, text: string): string {
   return text.replaceAll(/[^.|]+/g, (segment) => {
     const name = segment.trim();
@@ -35,7 +36,7 @@ function newStates({ states }: RenamedInMachine, text: string): string {
   });
 }
 
-/** Type of an event, also of those that XState generates for delays and final states. */
+/** Also converts event types that XState generates for delays and final states. */
 function newEventType(machine: string, renamed: RenamedInMachine, type: string): string {
   const [, delay = '', path = ''] = /^xstate\.after\.([^.]+)\.(.*)$/.exec(type) ?? [];
   if (delay !== '' && path.startsWith(machine)) {
@@ -47,7 +48,7 @@ function newEventType(machine: string, renamed: RenamedInMachine, type: string):
   return newName(renamedEvents, type);
 }
 
-/** A condition as text: names of guards, and states in JSON. */
+/** @param text a condition, with names of guards, and states in JSON */
 function newGuard({ guards, states }: RenamedInMachine, text: string): string {
   return text.replaceAll(/"([^"]*)"|[A-Za-z]\w*/g, (name, state: string | undefined) =>
     state === undefined ? newName(guards, name) : `"${newName(states, state)}"`,
@@ -100,8 +101,8 @@ const ofMachine = (machine: string): RenamedInMachine =>
   Object.hasOwn(renamedInMachines, machine) ? renamedInMachines[machine]! : {};
 
 /**
- * The conversion of one trace, line by line: states and timers are converted by the machine of their actor, which the header and the
- * records of spawns name. Traces of other programs are not changed.
+ * The conversion of one trace, line by line. States and timers are converted by the machine of their actor, which the
+ * header and `spawn` records name. Traces of other programs are not changed.
  */
 export function convertNames(): VersionStep {
   const machines = new Map<unknown, string>();

@@ -1,6 +1,6 @@
 /**
- * Names of events, states, guards, actions, delays and tags that version 4 of the trace format changed, old to new. Readers of older
- * traces apply it (`versions.ts`); a test builds the table in CHANGELOG.md from it.
+ * Names of events, states, guards, actions, delays and tags that version 4 of the trace format changed, old to new.
+ * Readers of older traces apply it (`versions.ts`); a test builds the table in CHANGELOG.md from it.
  */
 
 import { renamedDiscoveryEvents, renamedInDiscoveryMachines } from './names-of-version-3-discovery.ts';
@@ -8,7 +8,7 @@ import { renamedInEnvoyMachines } from './names-of-version-3-envoy.ts';
 import { renamedInServingMachines } from './names-of-version-3-serving.ts';
 import type { Renamed, RenamedInMachine } from './renamed.ts';
 
-/** Types of events, which mean the same in each machine. */
+/** Event types have the same meaning in each machine. */
 export const renamedEvents: Renamed = {
   ...renamedDiscoveryEvents,
   'binary.look': 'binary.check',

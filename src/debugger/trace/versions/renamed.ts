@@ -1,9 +1,6 @@
-/** Tables of names that a version of the trace format changed. */
-
 /** Old name to new name. */
 export type Renamed = Readonly<Record<string, string>>;
 
-/** What changed in one machine. */
 export interface RenamedInMachine {
   /** Segments of state paths: `waiting for a start` of `running.waiting for a start`. */
   readonly states?: Renamed;

@@ -1,7 +1,4 @@
-/**
- * Timelines of the programs that wrote traces of version 2, by machine id. They are independent of the timelines that the
- * machines declare today.
- */
+/** Timelines for traces of version 2, by machine ID, independent of the current timelines of the machines. */
 import type { Timeline } from '../../../../machines/timeline.ts';
 
 const none: Timeline = { lane: 'none' };

@@ -1,13 +1,10 @@
-/**
- * Converts a trace of each version of the format to the next version. A test reads a stored trace of each version. Runs in a
- * browser.
- */
+/** Converts a trace of each format version to the next version. */
 import { traceVersion } from '../../../runtime/trace/trace.ts';
 import type { VersionStep } from '../raw-line.ts';
 import { convertNames } from './converted-names.ts';
 import { timelinesOfVersion2 } from './timelines-of-version-2.ts';
 
-/** `steps[0]` converts version 1 to version 2. A step is created for each trace, of which it may remember actors. */
+/** `steps[0]` converts version 1 to version 2. A step is created for each trace and may store its actors. */
 const steps: readonly (() => VersionStep)[] = [
   () => (line) => {
     if (line.kind === 'header') return { ...line, version: 2, level: 'standard', machines: [] };
@@ -23,7 +20,7 @@ const steps: readonly (() => VersionStep)[] = [
   convertNames,
 ];
 
-/** Steps that convert a trace of a version to the current one; `undefined` if the version is newer or invalid. */
+/** @returns the steps from a version to the current one; `undefined` if the version is newer or invalid */
 export function stepsFrom(version: number): readonly VersionStep[] | undefined {
   if (!Number.isInteger(version) || version < 1 || version > traceVersion) return undefined;
   return steps.slice(version - 1).map((step) => step());

@@ -40,7 +40,6 @@ function recordTimer({ actors, record }: Recording, ref: AnyActorRef, { event, d
   record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...actors.causeOf(ref) });
 }
 
-/** The stop itself is recorded when it happens. */
 function noteStopOrder({ actors }: Recording, child: AnyActorRef, by: AnyActorRef): void {
   const stopped: KnownActor = actors.of(child);
   const during = stopped.inbox[0]?.seq ?? 0;

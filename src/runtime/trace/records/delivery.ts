@@ -12,7 +12,7 @@ export function recordDelivery(
 ): void {
   const receiver = actors.of(to);
   if (event.type === 'xstate.init') {
-    // The parent may have sent it an event before it started; its start comes first.
+    // The parent may have sent an event before the actor started, and the start is processed first.
     if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawned });
     return;
   }
@@ -37,7 +37,7 @@ export function recordDelivery(
   if (receiver.machine !== undefined && isDelivered) receiver.inbox.push({ event, seq: sent });
 }
 
-/** An error in an event is an Error object, which JSON shows as `{}`: keep its message. */
+/** Keeps the message of an Error object, which JSON shows as `{}`. */
 function plain(event: TracedEvent): TracedEvent {
   return event.error instanceof Error ? { ...event, error: event.error.message } : event;
 }

@@ -1,13 +1,11 @@
 import type { KnownActors } from '../known-actors.ts';
 import type { TraceBody } from '../trace.ts';
 
-/** What all kinds of records need. */
 export interface Recording {
   readonly actors: KnownActors;
   /** Event types that are not recorded, nor the steps that they cause without a state change. */
   readonly omitted: ReadonlySet<string>;
   /** Converts payloads and contexts before they are recorded. */
   readonly data: (value: unknown) => unknown;
-  /** @returns the record's number */
   readonly record: (body: TraceBody) => number;
 }

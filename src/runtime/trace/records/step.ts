@@ -3,7 +3,6 @@ import { stateName, transitionNumbers } from '../statechart.ts';
 import { changesOf } from '../trace-state.ts';
 import type { Recording } from './record-context.ts';
 
-/** The part of a snapshot that a step changes. */
 export interface MachineState {
   readonly value?: StateValue;
   readonly context?: unknown;

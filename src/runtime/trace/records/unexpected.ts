@@ -2,7 +2,6 @@ import type { AnyActorRef, AnyStateNode } from 'xstate';
 import { matchesDescriptor } from '../event-descriptor.ts';
 import type { Recording } from './record-context.ts';
 
-/** The part of a machine's snapshot that lists active states. */
 interface Active {
   readonly _nodes?: readonly AnyStateNode[];
 }
@@ -20,7 +19,7 @@ export function recordUnexpected(
   record({ kind: 'unexpected', actor: actor.name, on, state: actor.state, ...actors.causeOf(ref) });
 }
 
-/** Includes declarations that ignore the event, and guarded ones whose guard is false. */
+/** Includes transitions that ignore the event, and guarded ones whose guard is false. */
 function speaksOf({ transitions }: AnyStateNode, type: string): boolean {
   return transitions.has(type) || [...transitions.keys()].some((descriptor) => matchesDescriptor(type, descriptor));
 }
