@@ -22,8 +22,8 @@ export interface IdentifierRule {
 
 export interface IdentifierRules {
   readonly rules: readonly IdentifierRule[];
-  /** `name` is a regular expression for the whole name. */
-  readonly allowed: readonly { readonly name: string; readonly reason: string }[];
+  /** `name` is a regular expression for the whole name; `files`, for the start of the paths that it is allowed in. */
+  readonly allowed: readonly { readonly name: string; readonly files?: string; readonly reason: string }[];
 }
 
 /** Unchecked folders (without their subfolders) by part, and type names that several files export. */
@@ -53,17 +53,22 @@ export interface CodeFinding extends WordingFinding {
 type Message = { readonly part: CodePart; readonly offset: number; readonly message: string };
 
 /** @returns a finder of the forbidden words in a name */
-export function namesFinderOf({ rules, allowed }: IdentifierRules): (name: string) => readonly string[] {
+export function namesFinderOf({ rules, allowed }: IdentifierRules): (name: string, file?: string) => readonly string[] {
   const byWord = new Map(rules.flatMap((rule) => rule.words.split(' ').map((word) => [word, rule] as const)));
-  const exceptions = allowed.map(({ name }) => new RegExp(`^(?:${name})$`));
-  return (name) => {
+  const exceptions = allowed.map(({ name, files = '' }) => ({
+    name: new RegExp(`^(?:${name})$`),
+    files: new RegExp(`^(?:${files})`),
+  }));
+  const isAllowed = (name: string, file: string): boolean =>
+    exceptions.some((exception) => exception.name.test(name) && exception.files.test(file));
+  return (name, file = '') => {
     const words = wordsOfName(name);
     const found = words.flatMap((word, i) => {
       const rule = byWord.get(word);
       const isChecked = rule?.at === undefined || (rule.at === 'start' ? i === 0 : words.length === 1);
       return rule !== undefined && isChecked ? [`name "${name}" with "${word}": use ${rule.use}`] : [];
     });
-    return found.length > 0 && exceptions.some((exception) => exception.test(name)) ? [] : found;
+    return found.length > 0 && isAllowed(name, file) ? [] : found;
   };
 }
 
@@ -83,7 +88,7 @@ export function codeWordingOf(rules = wordingRules(), names = identifierRules())
   return (file, text) => {
     const { comments, identifiers, titles } = codeTextsOf(file, text);
     const inNames = identifiers.flatMap(({ text: name, start }) =>
-      findNames(name).map((message): Message => ({ part: 'identifiers', offset: start, message })),
+      findNames(name, file).map((message): Message => ({ part: 'identifiers', offset: start, message })),
     );
     return [
       ...comments.flatMap((comment) => inProse('comments', comment)),

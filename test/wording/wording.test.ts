@@ -105,6 +105,12 @@ describe('the rules of names', () => {
   test('an allowed name has no findings', () => {
     expect(namesFinderOf({ rules, allowed })('leastRequest')).toEqual([]);
   });
+
+  test('accept a name that is allowed in certain files only there', () => {
+    const find = namesFinderOf({ rules, allowed: [{ name: 'verdict', files: 'src/check', reason: 'JSON key' }] });
+    expect(find('verdict', 'src/check/check.ts')).toEqual([]);
+    expect(find('verdict', 'src/other.ts')).toHaveLength(1);
+  });
 });
 
 describe('code', () => {
