@@ -6,9 +6,9 @@ import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { ChartpilotError, explainError } from '../runtime/errors.ts';
 import { formatTraceLine, type TraceBody, type TraceHeader } from '../runtime/trace/trace.ts';
 import { checkTraces } from './check/check-command.ts';
+import { formatVerdicts } from './findings/format-findings.ts';
 import { replayTraces } from './replay/replay-command.ts';
 import { formatReplay } from './replay/replay-report-text.ts';
-import { formatVerdicts } from './verdicts/format-verdicts.ts';
 import { drawDiagram } from './visualize/diagram-command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-'));

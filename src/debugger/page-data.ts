@@ -1,8 +1,8 @@
 /** Data of the page, sent by its server or embedded in a single file. */
 
 import type { TraceHeader } from '../runtime/trace/trace.ts';
+import type { Verdict } from './findings/finding.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
-import type { Verdict } from './verdicts/verdict.ts';
 
 export interface Source {
   /** The displayed name: `sidecar`, `agent.trace`. */

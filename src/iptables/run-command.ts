@@ -1,8 +1,8 @@
 /** Runs iptables, nft and ip sequentially, never through a shell (spec/agent.md §10.4). */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runForOutput } from '../runtime/asked-program.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { runForOutput } from '../runtime/run-for-output.ts';
 import { type CommandLine, commandText } from './rule-list.ts';
 
 export interface Finished {

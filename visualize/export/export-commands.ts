@@ -1,6 +1,6 @@
+import { departuresRule } from '../../src/debugger/findings/deviations.ts';
+import type { Verdict } from '../../src/debugger/findings/finding.ts';
 import type { Session } from '../../src/debugger/page-data.ts';
-import { departuresRule } from '../../src/debugger/verdicts/departures.ts';
-import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
 import { currentAddress } from '../model/link.ts';
 import { place, range, recording, session } from '../model/place.ts';
 import type { Recording } from '../model/recording/recording.ts';

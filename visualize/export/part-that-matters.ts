@@ -1,6 +1,6 @@
+import type { Verdict } from '../../src/debugger/findings/finding.ts';
 import type { TracePart } from '../../src/debugger/page-data.ts';
 import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
-import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 

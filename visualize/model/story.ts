@@ -1,6 +1,6 @@
 /** The shown causal chain: direct causes and consequences of the current place, or the complete chain of a chosen place. */
 import { computed, effect, signal } from '@preact/signals';
-import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/story.ts';
+import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/cause-path.ts';
 import { goTo, place, recording, size } from './place.ts';
 import type { Recording } from './recording/recording.ts';
 

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { spentText } from '../../src/debugger/verdicts/format-verdicts.ts';
-import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
+import type { Verdict, Weight } from '../../src/debugger/findings/finding.ts';
+import { spentText } from '../../src/debugger/findings/format-findings.ts';
 import { jumpTo, range, recording } from '../model/place.ts';
 import { clockText, wallClockText } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';

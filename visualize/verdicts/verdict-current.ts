@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
-import { departuresVerdict } from '../../src/debugger/verdicts/departures.ts';
-import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
+import { departuresVerdict } from '../../src/debugger/findings/deviations.ts';
+import type { Verdict, Weight } from '../../src/debugger/findings/finding.ts';
 import { connection } from '../model/connection.ts';
 import { place, recording, session, size } from '../model/place.ts';
 import { firstAfter } from '../model/recording/sorted.ts';

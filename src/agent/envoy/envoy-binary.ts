@@ -5,9 +5,9 @@ import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
-import { runForOutput } from '../../runtime/asked-program.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { absoluteFolders, findInPath, isExecutable, whyNotExecutable } from '../../runtime/files/executable.ts';
+import { runForOutput } from '../../runtime/run-for-output.ts';
 import { digestsOf, type EnvoyDigests } from './envoy-package.ts';
 
 export const envoyVersion = '1.40.0';

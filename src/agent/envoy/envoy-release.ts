@@ -1,7 +1,7 @@
 /** Determines the version of an Envoy binary and whether it is supported (docs/envoy-versions.md). */
 import { envoyVersionIn, unsupportedEnvoyText } from '../../model/node/envoy-build.ts';
-import { runForOutput } from '../../runtime/asked-program.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import { runForOutput } from '../../runtime/run-for-output.ts';
 
 /** Maximum characters read: Envoy prints one line, another program may print anything. */
 export const maxVersionOutput = 10_000;

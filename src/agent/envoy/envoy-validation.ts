@@ -1,7 +1,7 @@
 /** Validation of a configuration by Envoy: `--mode validate` opens no port and needs no base ID and no shared memory. */
 
-import { runForOutput } from '../../runtime/asked-program.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
+import { runForOutput } from '../../runtime/run-for-output.ts';
 import { EnvoyOutput } from './output/envoy-log.ts';
 import { type OutputChannel, openErrorChannel } from './output/output-channels.ts';
 import { readLines } from './output/output-lines.ts';

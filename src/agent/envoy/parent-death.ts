@@ -2,7 +2,7 @@
  * Ends a process with the agent from its start. Envoy sets this signal itself, but only after parsing its flags (spec/envoy-hot-restart.md
  * fact 8): it would survive an agent that is killed before that.
  */
-import { runForOutput } from '../../runtime/asked-program.ts';
+import { runForOutput } from '../../runtime/run-for-output.ts';
 
 /** Command prefix on hosts with util-linux `setpriv`. */
 export const usualGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];

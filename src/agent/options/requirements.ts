@@ -1,10 +1,10 @@
 /** Checks requirements before anything is started: folders, shared memory, and Envoy's command line. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { runForOutput } from '../../runtime/asked-program.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
+import { runForOutput } from '../../runtime/run-for-output.ts';
 import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
 import { removeQuietly } from '../envoy/quiet-files.ts';
 import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';

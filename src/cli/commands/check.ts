@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { type CheckCommandOptions, checkTraces } from '../../debugger/check/check-command.ts';
 import type { CommandOutput } from '../../debugger/command-output.ts';
-import { wholeNumber } from '../flags/whole-number.ts';
+import { wholeNumber } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export function checkCommand(output: CommandOutput): Command {

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ExploreCommandOptions } from '../../debugger/explore/explore-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { wholeNumber } from '../flags/whole-number.ts';
+import { wholeNumber } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export function exploreCommand(output: CommandOutput): Command {

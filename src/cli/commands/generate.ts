@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { GenerateCommandOptions } from '../../debugger/generate/generate-command.ts';
-import { wholeNumber } from '../flags/whole-number.ts';
+import { wholeNumber } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export function generateCommand(output: CommandOutput): Command {

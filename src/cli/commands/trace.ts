@@ -1,13 +1,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
+import { printSummary } from '../../debugger/findings/summary-command.ts';
 import type { SendOptions } from '../../debugger/otlp/send-otlp.ts';
 import { printTrace, type TraceCommandOptions, type TraceOutput } from '../../debugger/trace/trace-command.ts';
 import { recordKinds } from '../../debugger/trace/trace-line.ts';
-import { printSummary } from '../../debugger/verdicts/summary-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { wholeNumber } from '../flags/whole-number.ts';
+import { wholeNumber } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 /** Writes records to standard output at the speed of its reader, and errors to `output`. */

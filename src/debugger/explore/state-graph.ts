@@ -135,7 +135,7 @@ export class StateGraph {
   }
 
   /**
-   * A shortest run after which no sequence of fair choices leads to the goal. If there is none, the goal is eventually
+   * A shortest run after which no sequence of fair choices leads to the goal. Without such a run, the goal is eventually
    * reached, because each choice that is possible repeatedly is taken eventually.
    */
   findDeadEnd(): string[] | undefined {

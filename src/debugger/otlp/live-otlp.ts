@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { count } from '../../runtime/findings/words.ts';
 import { packageVersion } from '../../runtime/package-root.ts';
 import { isSameRun, type TraceHeader, type TraceLine, type TraceRecord } from '../../runtime/trace/trace.ts';
-import { count } from '../../runtime/verdicts/words.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import { linesOf } from '../trace/trace-part.ts';

@@ -1,6 +1,6 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { count } from '../../runtime/findings/words.ts';
 import { packageVersion } from '../../runtime/package-root.ts';
-import { count } from '../../runtime/verdicts/words.ts';
 import { runsIn } from '../trace/program-runs.ts';
 import { halfWritten, openTrace, readRecords } from '../trace/read-trace.ts';
 import { gapsIn } from '../trace/record-gaps.ts';

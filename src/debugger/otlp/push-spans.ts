@@ -1,5 +1,5 @@
+import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { text } from '../../runtime/verdicts/words.ts';
 import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { AttributeValue, Span } from './span.ts';

@@ -1,8 +1,8 @@
+import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { text } from '../../runtime/verdicts/words.ts';
+import { isOrder } from '../findings/restart.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import type { RecordedRun } from '../trace/record-list.ts';
-import { isOrder } from '../verdicts/restart.ts';
 import type { AttributeValue, Span } from './span.ts';
 
 /** A phase that has begun and may not end in the trace. */

@@ -1,9 +1,9 @@
 /** Log entries of trace events: configuration, services, pushes, leader election. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import { remembering } from '../../runtime/cached-function.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { scopeOfActor } from '../../runtime/output/log-scopes.ts';
-import { remembering } from '../../runtime/remembering.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
 import { codesOf, fieldTexts, fileOrSourceOf, placeText } from '../config/sources/config-problem.ts';

@@ -1,9 +1,9 @@
 /** Logs state changes of statecharts that operators know, and failures. */
 
+import { remembering } from '../cached-function.ts';
 import { isLogged, type LogEntry } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
 import { scopeOfActor } from '../output/log-scopes.ts';
-import { remembering } from '../remembering.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';

@@ -23,7 +23,7 @@ export interface WorkloadNames {
   readonly namespace: string;
   /** `ns1.svc.cluster.local`. */
   readonly domain: string;
-  /** The first search domain of resolv.conf, which applications try first; empty if there is none. */
+  /** The first search domain of resolv.conf, which applications try first; may be empty. */
   readonly search: string;
 }
 

@@ -1,6 +1,7 @@
 /** Prepares data for a trace: without secrets, and with bounded texts and lists. */
+
+import { remembering } from '../cached-function.ts';
 import { copiedText } from '../copied-text.ts';
-import { remembering } from '../remembering.ts';
 import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 

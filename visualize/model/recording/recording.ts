@@ -1,7 +1,7 @@
 import { type Departure, TraceChecker } from '../../../src/debugger/check/check.ts';
 import type { Diagram } from '../../../src/debugger/diagram/diagram.ts';
+import { Verdicts } from '../../../src/debugger/findings/trace-findings.ts';
 import type { RecordKind, RecordList } from '../../../src/debugger/trace/record-list.ts';
-import { Verdicts } from '../../../src/debugger/verdicts/verdicts.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../../src/runtime/trace/trace-state.ts';
 import { IdleTimes } from './idle-time.ts';

@@ -2,9 +2,9 @@
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
-import { runForOutput } from '../../../runtime/asked-program.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import { readRegularFile } from '../../../runtime/files/regular-file.ts';
+import { runForOutput } from '../../../runtime/run-for-output.ts';
 
 export interface RepairEnvironment {
   readonly binary: string;

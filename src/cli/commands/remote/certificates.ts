@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import { certificatesText } from '../../../discovery/monitor/certificates/certificates-text.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';
-import { wholeNumber } from '../../flags/whole-number.ts';
+import { wholeNumber } from '../../flags/non-negative-integer.ts';
 import { addFormatAndHelp, addFromFlag, type RemoteFlags, viewText } from './remote-view.ts';
 
 interface CertificatesFlags extends RemoteFlags {

@@ -1,5 +1,5 @@
 /** Finding about deviations from sequence diagrams; the caller checks the trace. */
-import type { Verdict } from './verdict.ts';
+import type { Verdict } from './finding.ts';
 
 export const departuresRule = 'departures';
 

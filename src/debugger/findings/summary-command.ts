@@ -3,8 +3,8 @@ import { halfWritten, openTrace, readRecords } from '../trace/read-trace.ts';
 import { gapsIn } from '../trace/record-gaps.ts';
 import { RecordedRun } from '../trace/record-list.ts';
 import type { TraceCommandOptions, TraceOutput } from '../trace/trace-command.ts';
-import { formatVerdicts } from './format-verdicts.ts';
-import { Verdicts } from './verdicts.ts';
+import { formatVerdicts } from './format-findings.ts';
+import { Verdicts } from './trace-findings.ts';
 
 /**
  * `chartpilot trace --summary`: prints the findings of a trace, one sentence each.

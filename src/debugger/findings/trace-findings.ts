@@ -1,13 +1,13 @@
 import { messageOf } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ProgramRun, ProgramRuns } from '../trace/program-runs.ts';
-import { failedTriesRule } from './failed-tries.ts';
+import { failedTriesRule } from './failed-starts.ts';
+import type { BrokenRule, RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
 import { lostServingRule } from './lost-serving.ts';
 import { endingRule } from './program-end.ts';
 import { pushRule } from './push.ts';
-import { refusedRule } from './refusals.ts';
+import { refusedRule } from './rejections.ts';
 import { restartRule } from './restart.ts';
-import type { BrokenRule, RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** All rules. A new rule needs a file and an entry here. */
 export const rules: readonly VerdictRule[] = [

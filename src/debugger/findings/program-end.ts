@@ -1,8 +1,8 @@
+import { endedAsOrdered, endedInTrouble, endOrders, isEndOrder, troubleOf } from '../../runtime/findings/run-end.ts';
+import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { endedAsOrdered, endedInTrouble, endOrders, isEndOrder, troubleOf } from '../../runtime/verdicts/ending.ts';
-import { text } from '../../runtime/verdicts/words.ts';
 import { causeChain } from '../trace/cause-chain.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
 
 /** The end of the program: as ordered, with an error, or missing in the trace. */
 export const endingRule: VerdictRule = {

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { eventBody } from '../../../test/fixtures/event-body.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain } from './cause-chain.ts';
+import { neighboursOf, nextInStory, storyOf } from './cause-path.ts';
 import { foldChain } from './fold-chain.ts';
 import { RecordArray, type RecordList } from './record-list.ts';
 import { triesOf, worstInWords } from './retry-words.ts';
-import { neighboursOf, nextInStory, storyOf } from './story.ts';
 
 function listOf(bodies: readonly TraceBody[]): RecordList & { ledTo(seq: number): readonly number[] } {
   const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i, ...body }));

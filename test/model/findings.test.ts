@@ -1,9 +1,9 @@
 /** Findings about an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Verdict, VerdictRule } from '../../src/debugger/findings/finding.ts';
+import { rules, Verdicts } from '../../src/debugger/findings/trace-findings.ts';
 import { RecordedRun } from '../../src/debugger/trace/record-list.ts';
-import type { Verdict, VerdictRule } from '../../src/debugger/verdicts/verdict.ts';
-import { rules, Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 import type { Happening, Step } from '../simulation/random-schedule.ts';

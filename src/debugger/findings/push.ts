@@ -1,8 +1,8 @@
+import { count, span, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { count, span, text } from '../../runtime/verdicts/words.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
 import { timeSpent } from './time-spent.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** Pushes of the control plane that were slow, measured from the change to the last client. */
 export const pushRule: VerdictRule = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TraceBody, TraceRecord } from '../trace/trace.ts';
-import { Ending } from './ending.ts';
+import { Ending } from './run-end.ts';
 
 const event = (type: string, payload: object = {}, to = 'supervisor'): TraceBody => ({
   kind: 'event',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { remembering } from './remembering.ts';
+import { remembering } from './cached-function.ts';
 
 it('a cached function computes each result once, including undefined', () => {
   const computed: string[] = [];

@@ -1,10 +1,10 @@
 import type { RestartReason } from '../../../machines/agent/protocol.ts';
+import { fileName, span, spoken, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { fileName, span, spoken, text } from '../../runtime/verdicts/words.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
 import { Serving, servingEvents } from './serving.ts';
 import { timeSpent } from './time-spent.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** An Envoy began to serve: the first one, or a replacement, with the reason. */
 export const restartRule: VerdictRule = {

@@ -1,10 +1,10 @@
+import { failedStart, gaveUp } from '../../runtime/findings/run-end.ts';
+import { count, spoken, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { failedStart, gaveUp } from '../../runtime/verdicts/ending.ts';
-import { count, spoken, text } from '../../runtime/verdicts/words.ts';
 import { StateTags } from '../trace/state-tags.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
 import { isRootEnd } from './program-end.ts';
 import { Serving, servingEvents } from './serving.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** Consecutive failed starts until a start succeeded or the agent gave up. */
 export const failedTriesRule: VerdictRule = {

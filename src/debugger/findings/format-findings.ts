@@ -1,8 +1,8 @@
+import { span } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { span } from '../../runtime/verdicts/words.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
+import type { BrokenRule, Verdict, Weight } from './finding.ts';
 import type { TimePart } from './time-spent.ts';
-import type { BrokenRule, Verdict, Weight } from './verdict.ts';
 
 const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
 /** The longest parts that are shown. */

@@ -1,7 +1,7 @@
+import { span, spoken, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { span, spoken, text } from '../../runtime/verdicts/words.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
 import { Serving, servingEvents } from './serving.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** The serving Envoy, or a draining one, exited without an order. */
 export const lostServingRule: VerdictRule = {

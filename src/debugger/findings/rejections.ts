@@ -1,6 +1,6 @@
+import { count, fileName, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { count, fileName, text } from '../../runtime/verdicts/words.ts';
-import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
+import type { RuleRun, Verdict, VerdictRule } from './finding.ts';
 
 /** Rejections of certificates by the agent, of configuration by the control plane, and of responses by a proxy. */
 export const refusedRule: VerdictRule = {
