@@ -1,4 +1,3 @@
-/** `pilot-discovery check`: reports problems of a cluster, before and after the installation. */
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';

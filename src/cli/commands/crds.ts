@@ -1,4 +1,3 @@
-/** `pilot-discovery crds`: prints the CustomResourceDefinitions of Istio's API. */
 import { Command, Option } from 'commander';
 import { type ResourceDefinition, resourceDefinitions } from '../../model/schemas/resource-definition.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';

@@ -1,4 +1,3 @@
-/** `pilot-discovery token`: issues workload tokens for machines without Kubernetes. */
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { defaultAudience, issueToken, localTokenFile, localTokenKey } from '../../discovery/xds/access/local-tokens.ts';

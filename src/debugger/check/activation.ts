@@ -4,7 +4,7 @@ import type { Contract, Cut, Occurrence } from './contract.ts';
 
 export interface Activation {
   cuts: readonly Cut[];
-  /** `startedAt` of an activation that is uncertain because records before it are missing is 0. */
+  /** 0 if records before the activation are missing. */
   startedAt: number;
   lastAccepted: number;
   /**

@@ -29,7 +29,6 @@ export class MessageReader {
     for (const { actor, parent = outside } of living) this.#parents.set(actor, parent);
   }
 
-  /** Saves the parents of the actors. The returned function restores them. */
   save(): () => void {
     const parents = [...this.#parents];
     return () => {

@@ -1,4 +1,3 @@
-/** `pilot-discovery certificates`: lists certificates of a mesh by expiry. */
 import { Command } from 'commander';
 import { certificatesText } from '../../../discovery/monitor/certificates/certificates-text.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';

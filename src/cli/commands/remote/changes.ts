@@ -1,4 +1,3 @@
-/** `pilot-discovery changes`: recent changes of a running control plane, with their pushes. */
 import { Command } from 'commander';
 import type { ChangesView } from '../../../discovery/changes/change-view.ts';
 import { changesText } from '../../../discovery/changes/changes-text.ts';
