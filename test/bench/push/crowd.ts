@@ -1,4 +1,5 @@
 /** Sidecars in several processes that connect one after another to the same server. */
+import { setPriority } from 'node:os';
 import type { FleetPlan, FleetReturn } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
 import type { Programs } from '../programs.ts';
@@ -13,11 +14,16 @@ export class Crowd {
   readonly #programs: Programs;
   readonly #port: number;
   readonly #plan: Partial<FleetPlan>;
+  readonly #priority: number;
   readonly #fleets: FleetProcess[] = [];
   #size = 0;
 
-  /** @param plan overrides of the default plan */
-  constructor(programs: Programs, port: number, plan: Partial<FleetPlan> = {}) {
+  /**
+   * @param plan overrides of the default plan
+   * @param priority of the processes, as for `setPriority`: higher is less
+   */
+  constructor(programs: Programs, port: number, plan: Partial<FleetPlan> = {}, priority = 0) {
+    this.#priority = priority;
     this.#programs = programs;
     this.#port = port;
     this.#plan = plan;
@@ -34,6 +40,7 @@ export class Crowd {
     const fleet = new FleetProcess(this.#programs.env);
     this.#programs.onEnd(() => fleet.end());
     await fleet.ready();
+    if (this.#priority !== 0) setPriority(fleet.pid, this.#priority);
     const { openedAtMs, fullAtMs } = await fleet.open(
       {
         port: this.#port,

@@ -91,7 +91,7 @@ export class XdsMetrics implements AdsObserver {
     );
     const waitingClients: Gauge<'stage'> = new Gauge({
       name: 'pilot_xds_waiting_clients',
-      help: 'Clients that wait until they may connect, by stage: connection (before the TLS handshake) or stream',
+      help: 'Clients that wait until they may connect, by stage: connection (before its set-up) or stream',
       labelNames: ['stage'],
       registers: [registry],
       collect: () => {

@@ -6,7 +6,7 @@ import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { ConnectionQueue, type ConnectionQueueOptions } from './connection-queue.ts';
 
 const options: ConnectionQueueOptions = {
-  ...{ isSecure: true, maxPerAddress: 10, maxTotal: 20, maxWaitMs: 600_000 },
+  ...{ maxPerAddress: 10, maxTotal: 20, maxTotalBytes: 1_000_000, maxWaitMs: 600_000 },
   ...{ isOpen: () => true, isKnown: () => false },
 };
 /** No slot expires during a test. */
@@ -57,19 +57,19 @@ async function addReady(
   return pair;
 }
 
-test('ConnectionQueue starts handshakes in order, at most one for each slot at a time', async () => {
+test('ConnectionQueue sets up connections in order, at most one for each slot at a time', async () => {
   const queue = new ConnectionQueue(options, 2, noLimitMs);
   const begun: number[] = [];
   const sockets: Socket[] = [];
   for (let i = 0; i < 5; i++) sockets.push((await addReady(queue, 'one', () => void begun.push(i))).socket);
   expect([begun, queue.waiting, queue.isFull]).toEqual([[0, 1], 3, true]);
-  queue.handshakeCompleted(sockets[1]!);
-  queue.handshakeCompleted(sockets[1]!);
-  await eventually('the third handshake begins', () => begun.length === 3);
+  queue.setUpCompleted(sockets[1]!);
+  queue.setUpCompleted(sockets[1]!);
+  await eventually('the third connection begins', () => begun.length === 3);
   sockets[0]!.destroy();
   await eventually('a closed connection releases its slot', () => begun.length === 4);
   queue.setSlots(3);
-  await eventually('a slot more lets the last handshake begin', () => begun.length === 5);
+  await eventually('a slot more lets the last connection begin', () => begun.length === 5);
   expect(begun).toEqual([0, 1, 2, 3, 4]);
 });
 
@@ -123,12 +123,11 @@ test('ConnectionQueue removes a client that closes its connection while it waits
 test('ConnectionQueue serves addresses in turn, and prefers those with known nodes in three of four turns', async () => {
   let isOpen = false;
   const isKnown = (group: string): boolean => group === 'known';
-  const queue = new ConnectionQueue({ ...options, isSecure: false, isOpen: () => isOpen, isKnown }, 1);
+  const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, isKnown }, 10);
   const begun: string[] = [];
   const names = ['many 1', 'many 2', 'many 3', 'one 1', ...[1, 2, 3, 4].map((i) => `known ${i}`)];
   for (const name of names) {
-    const { socket } = await connected();
-    queue.add(name.split(' ')[0]!, socket, () => void begun.push(name));
+    await addReady(queue, name.split(' ')[0]!, () => void begun.push(name));
   }
   isOpen = true;
   queue.wake();
@@ -176,11 +175,24 @@ test('ConnectionQueue closes a silent connection of the same address at a limit,
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false, true]);
 });
 
-test('ConnectionQueue closes a client that sends more than a ClientHello before its handshake starts', async () => {
-  const queue = new ConnectionQueue({ ...options, isOpen: () => false }, 1);
-  const { client, socket } = await addReady(queue, 'one', () => {});
-  client.write(Buffer.alloc(64 * 1024));
-  await eventually('the connection is closed', () => socket.destroyed);
+test.each([
+  { limit: 'the limit of a connection', maxTotalBytes: 1_000_000, eachBytes: [100_000] },
+  { limit: 'the limit of all connections', maxTotalBytes: 150_000, eachBytes: [90_000, 90_000] },
+])('ConnectionQueue closes a connection whose first bytes exceed $limit', async ({ maxTotalBytes, eachBytes }) => {
+  const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxTotalBytes }, 1);
+  const sockets: Socket[] = [];
+  for (const bytes of eachBytes) {
+    const { client, socket } = await addReady(queue, 'one', () => {});
+    sockets.push(socket);
+    // A socket reads 64 KiB ahead, and more only together with them.
+    socket.unshift(Buffer.alloc(bytes));
+    client.write('more');
+    await eventually('the bytes are counted', () => socket.destroyed || socket.readableLength > bytes + 'hello'.length);
+  }
+  await eventually('the last connection is closed', () => sockets.at(-1)!.destroyed);
+  expect(queue.size).toBe(sockets.length - 1);
+  expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(1);
+  queue.clear();
 });
 
 test('ConnectionQueue reports once when connections start to wait and once when they stop', async () => {

@@ -1,9 +1,9 @@
 /**
- * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits concurrent handshakes and starts them in order, so that the first
- * ones complete early. Addresses are served in turn; those with known nodes come first in three of four turns. While many streams wait for admission,
+ * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, and starts
+ * them in order: one turn of the event loop then handles few of them, and the first ones complete early. Addresses are served in turn; those with known nodes come first in three of four turns. While many streams wait for admission,
  * connections wait here, where one costs a few KiB.
  *
- * A connection of a TLS port waits for a slot only after its first bytes. One that stays silent or waits too long is closed.
+ * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is closed.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -11,10 +11,10 @@ import { RequestTurns } from '../requests/request-turns.ts';
 import { maxSlotMs, type Slot, Slots } from './slots.ts';
 
 export interface ConnectionQueueOptions {
-  /** Whether connections start with a TLS handshake, which occupies a slot. */
-  readonly isSecure: boolean;
   readonly maxPerAddress: number;
   readonly maxTotal: number;
+  /** Limit of the first bytes of all waiting connections. */
+  readonly maxTotalBytes: number;
   /** Limit of the wait for the first bytes, and of the whole wait. */
   readonly maxWaitMs: number;
   readonly isOpen: () => boolean;
@@ -28,6 +28,8 @@ export interface ConnectionQueueOptions {
 
 interface Entry {
   readonly group: string;
+  /** First bytes that wait in the socket. */
+  bytes: number;
   readonly socket: Socket;
   readonly begin: () => void;
 }
@@ -35,8 +37,8 @@ interface Entry {
 /** Connections by address, in the order of the addresses' turns. */
 type TurnOrder = Map<string, Entry[]>;
 
-/** More than any client sends before the server's first bytes. */
-const maxHelloBytes = 32 * 1024;
+/** A client sends at most its TLS ClientHello, or 64 KiB of data (HTTP/2's initial window), before the server's first bytes. */
+const maxFirstBytes = 96 * 1024;
 /** Every fourth turn starts with addresses without known nodes. */
 const turnOfUnknown = 4;
 
@@ -52,19 +54,20 @@ export class ConnectionQueue {
   readonly #slotOf = new WeakMap<Socket, Slot>();
   readonly #turns = new RequestTurns();
   #ready = 0;
+  #bytes = 0;
   #begun = 0;
   #isBeginning = false;
   #isQueued = false;
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param slots maximum concurrent handshakes
-   * @param handshakeMs a handshake frees its slot after this time
+   * @param slots maximum of connections that are being set up
+   * @param setUpMs a connection without a stream frees its slot after this time
    */
-  constructor(options: ConnectionQueueOptions, slots: number, handshakeMs = maxSlotMs) {
+  constructor(options: ConnectionQueueOptions, slots: number, setUpMs = maxSlotMs) {
     this.#options = options;
     const now = (): number => performance.now();
-    this.#slots = new Slots(slots, now, () => this.wake(), handshakeMs);
+    this.#slots = new Slots(slots, now, () => this.wake(), setUpMs);
   }
 
   /** Includes connections without first bytes. */
@@ -77,7 +80,7 @@ export class ConnectionQueue {
   }
 
   get isFull(): boolean {
-    return this.#options.isSecure && this.#slots.freeInMs > 0;
+    return this.#slots.freeInMs > 0;
   }
 
   setSlots(slots: number): void {
@@ -91,7 +94,7 @@ export class ConnectionQueue {
    * @returns false if the connection was closed
    */
   add(group: string, socket: Socket, begin: () => void): boolean {
-    const { isSecure, maxWaitMs } = this.#options;
+    const { maxWaitMs } = this.#options;
     if (!this.#enforceLimits(group)) {
       // After destroy(), the system would keep the connection for a minute.
       socket.resetAndDestroy();
@@ -101,6 +104,7 @@ export class ConnectionQueue {
     const onTimeout = (): void => this.#expire(entry);
     const entry: Entry = {
       group,
+      bytes: 0,
       socket,
       begin: () => {
         socket.off('close', onClose);
@@ -113,12 +117,12 @@ export class ConnectionQueue {
     this.#counts.set(group, (this.#counts.get(group) ?? 0) + 1);
     socket.once('close', onClose);
     socket.setTimeout(maxWaitMs, onTimeout);
-    if (isSecure) this.#awaitFirstBytes(entry);
-    else this.#enqueue(entry);
+    this.#awaitFirstBytes(entry);
     return true;
   }
 
-  handshakeCompleted(socket: Socket): void {
+  /** Call when the client has opened its first stream. */
+  setUpCompleted(socket: Socket): void {
     this.#slotOf.get(socket)?.release();
   }
 
@@ -159,8 +163,11 @@ export class ConnectionQueue {
     let isReady = false;
     socket.on('readable', () => {
       const { readableLength } = socket;
+      this.#bytes += readableLength - entry.bytes;
+      entry.bytes = readableLength;
       // The bytes stay in the buffer for the handshake, so `end` is not emitted.
-      if (hasEnded(socket) || readableLength > maxHelloBytes) this.#close(entry);
+      const isTooLong = readableLength > maxFirstBytes || this.#bytes > this.#options.maxTotalBytes;
+      if (hasEnded(socket) || isTooLong) this.#close(entry);
       else if (readableLength > 0 && !isReady) {
         isReady = true;
         this.#removeSilent(entry);
@@ -195,12 +202,10 @@ export class ConnectionQueue {
   }
 
   #begin({ socket, begin }: Entry): void {
-    if (this.#options.isSecure) {
-      socket.removeAllListeners('readable');
-      const slot = this.#slots.take();
-      this.#slotOf.set(socket, slot);
-      socket.once('close', () => slot.release());
-    }
+    socket.removeAllListeners('readable');
+    const slot = this.#slots.take();
+    this.#slotOf.set(socket, slot);
+    socket.once('close', () => slot.release());
     try {
       begin();
     } catch (error) {
@@ -210,7 +215,7 @@ export class ConnectionQueue {
 
   #mayBegin(): boolean {
     if (this.#ready === 0) return false;
-    const waitMs = this.#options.isSecure ? this.#slots.freeInMs : 0;
+    const waitMs = this.#slots.freeInMs;
     const isOpen = this.#options.isOpen();
     if (isOpen && waitMs === 0) return true;
     this.#noteQueued(true);
@@ -231,6 +236,7 @@ export class ConnectionQueue {
 
   #remove(entry: Entry): void {
     if (!this.#entries.delete(entry)) return;
+    this.#bytes -= entry.bytes;
     const { group } = entry;
     const count = this.#counts.get(group)! - 1;
     if (count > 0) this.#counts.set(group, count);

@@ -54,6 +54,8 @@ const wasteKept = 0.9;
 
 /** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
+/** Limit of their received bytes. */
+const maxQueuedBytes = 64 * 1024 * 1024;
 
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
 
@@ -108,14 +110,14 @@ export class UnidentifiedConnections {
 
   constructor(options: UnidentifiedOptions) {
     this.#options = options;
-    const { limits, isSecure, known, setUp, refused } = options;
+    const { limits, known, setUp, refused } = options;
     this.queue = new ConnectionQueue(
       {
         ...{
-          isSecure,
           maxWaitMs: limits.silentMs,
           maxPerAddress: limits.maxIdlePerAddress,
           maxTotal: maxQueuedConnections,
+          maxTotalBytes: maxQueuedBytes,
         },
         ...{ ...setUp, isKnown: (group) => known.hasAny(group), onExpired: () => refused('waited too long') },
       },
@@ -152,7 +154,6 @@ export class UnidentifiedConnections {
   sessionBegan(session: PacedSession, peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
-    this.queue.handshakeCompleted(held.socket);
     held.session = session;
     held.allowance = new StreamAllowance(session, this.#options.maxStreams);
     keepPace(session, undefined, () => {
@@ -165,6 +166,7 @@ export class UnidentifiedConnections {
   streamBegan(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
+    this.queue.setUpCompleted(held.socket);
     held.wasted++;
     this.#spend(held.group, 1);
     this.#closeIfBusy(held);

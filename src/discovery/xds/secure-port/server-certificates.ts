@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
+import { LRUCache } from 'lru-cache';
 import { type Certificate, readCertificate, readCertificates, rootKeyOf } from '../../../identity/certificate.ts';
 import { findPath } from '../../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
@@ -157,10 +158,22 @@ function rootsOf({ ca }: PemServerCertificate, { roots }: OtherClients): Readonl
   return new Set([...readCertificates(ca.toString()), ...roots].map(rootKeyOf));
 }
 
-/** Node may return only the leaf of a chain with intermediates (nodejs/node#65579). The last certificate is then no root, and not trusted. */
+/** {@link rootKeyOf} by the DER bytes of a certificate. Parsing one takes a millisecond, as long as the handshake. */
+const rootKeys = new LRUCache<string, string>({ max: 256 });
+
+/**
+ * Node may return only the leaf of a chain with intermediates (nodejs/node#65579). The last certificate is then no root, and not trusted.
+ */
 function rootIn(chain: readonly Uint8Array[]): string | undefined {
+  const der = chain.at(-1)!;
+  const cacheKey = Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('latin1');
+  const cached = rootKeys.get(cacheKey);
+  if (cached !== undefined) return cached;
   try {
-    return rootKeyOf(readCertificate(chain.at(-1)!));
+    if (!new X509Certificate(der).ca) return undefined;
+    const rootKey = rootKeyOf(readCertificate(der));
+    rootKeys.set(cacheKey, rootKey);
+    return rootKey;
   } catch {
     // TLS has accepted a certificate that is not parsed here.
     return undefined;
