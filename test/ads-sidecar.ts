@@ -11,20 +11,20 @@ export interface SidecarNode {
 }
 
 /** Requests and responses in the form that both protocols share. */
-export interface Sidecar {
+export interface ProtocolSidecar {
   /** Requests names: in state of the world exactly these, in delta in addition to the previous ones. */
-  ask(typeUrl: string, names: readonly string[], nonce?: string): void;
+  requestNames(typeUrl: string, names: readonly string[], nonce?: string): void;
   drop(typeUrl: string, kept: readonly string[], dropped: readonly string[], nonce?: string): void;
   /** Acknowledges the last response of the type, with all subscribed names. */
-  ack(seen: Seen, names?: readonly string[]): void;
-  reject(seen: Seen, message: string, names?: readonly string[]): void;
-  next(): Promise<Seen>;
+  ack(seen: AdsResponse, names?: readonly string[]): void;
+  reject(seen: AdsResponse, message: string, names?: readonly string[]): void;
+  next(): Promise<AdsResponse>;
   unexpected(ms?: number): Promise<readonly unknown[]>;
   stopReading(): void;
   cancel(): void;
 }
 
-export interface Seen {
+export interface AdsResponse {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly version: string;
@@ -33,12 +33,12 @@ export interface Seen {
   readonly removed: readonly string[];
 }
 
-export function sotwSidecar(client: AdsTestClient, node: SidecarNode): Sidecar {
+export function sotwSidecar(client: AdsTestClient, node: SidecarNode): ProtocolSidecar {
   const stream = client.sotw();
   const send = (typeUrl: string, names: readonly string[], responseNonce = ''): void =>
     stream.send({ node, typeUrl, resourceNames: [...names], responseNonce });
   return {
-    ask: send,
+    requestNames: send,
     // Subscribes to the remaining names. An empty list would be a wildcard subscription, so an empty name replaces it.
     drop: (typeUrl, kept, _, nonce) => send(typeUrl, kept, nonce),
     ack: ({ typeUrl, nonce }, names = []) => send(typeUrl, names, nonce),
@@ -55,10 +55,10 @@ export function sotwSidecar(client: AdsTestClient, node: SidecarNode): Sidecar {
   };
 }
 
-export function deltaSidecar(client: AdsTestClient, node: SidecarNode): Sidecar {
+export function deltaSidecar(client: AdsTestClient, node: SidecarNode): ProtocolSidecar {
   const stream = client.delta();
   return {
-    ask: (typeUrl, names, responseNonce = '') =>
+    requestNames: (typeUrl, names, responseNonce = '') =>
       stream.send({ node, typeUrl, resourceNamesSubscribe: [...names], responseNonce }),
     drop: (typeUrl, kept, dropped, responseNonce = '') =>
       stream.send({

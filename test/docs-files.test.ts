@@ -69,12 +69,12 @@ function isThere(end: string): boolean {
 }
 
 /** Generated on demand. */
-const made = /^(src\/gen|types|dist)(\/|$)/;
+const generated = /^(src\/gen|types|dist)(\/|$)/;
 
 describe('every file that a document names exists', () => {
   test.each(documents)('%s names existing files', (document) => {
     const missing = filesNamedIn(document)
-      .filter((file) => !made.test(file))
+      .filter((file) => !generated.test(file))
       .filter((file) => !existsSync(join(root, file)) && globSync(file, { cwd: root }).length === 0);
     expect([...missing, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
   });

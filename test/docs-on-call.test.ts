@@ -71,7 +71,7 @@ async function run(line: string): Promise<string> {
   return printed;
 }
 
-function answer(rejection?: string): void {
+function respond(rejection?: string): void {
   const { versionInfo, nonce, typeUrl } = stream.responses.at(-1)!;
   const word = rejection === undefined ? { versionInfo } : { errorDetail: { code: 3, message: rejection } };
   stream.send({ typeUrl, responseNonce: nonce, ...word });
@@ -86,7 +86,7 @@ async function changeClusters(): Promise<void> {
 }
 
 it('the commands of "Why is this proxy stale" show the response without an acknowledgement', async () => {
-  answer();
+  respond();
   await changeClusters();
   const [proxyz, changes, all] = commandsOf('Why is this proxy stale');
   expect(JSON.parse(await run(proxyz!))).toMatchObject([
@@ -99,9 +99,9 @@ it('the commands of "Why is this proxy stale" show the response without an ackno
 });
 
 it('the commands of "Which change broke 14:05" and "Which proxy rejected what" show the change and the rejection', async () => {
-  answer();
+  respond();
   await changeClusters();
-  answer('no such thing');
+  respond('no such thing');
   const rejected = commandsOf('Which proxy rejected what')[0]!;
   await eventually('the rejection is shown', async () => /rejected by .*: no such thing/.test(await run(rejected)));
   const [changes] = commandsOf('Which change broke 14:05');
@@ -121,14 +121,14 @@ it('the command of "How much memory" shows the resident memory', async () => {
 });
 
 it('the commands of "Debug one proxy" show its configuration and the route of a request', async () => {
-  answer();
-  const [dump, ...others] = commandsOf('Debug one proxy').filter((line) => line.startsWith('pilot-discovery'));
+  respond();
+  const [dump, ...moreLines] = commandsOf('Debug one proxy').filter((line) => line.startsWith('pilot-discovery'));
   expect(await run(dump!)).toContain('outbound|80||cart.example.com');
-  for (const line of others) expect(await run(line)).not.toBe('');
+  for (const line of moreLines) expect(await run(line)).not.toBe('');
 });
 
 it('a drained replica ends its streams with OK and exits with 0', async () => {
-  answer();
+  respond();
   plane.signal();
   expect((await stream.ended).code).toBe(status.OK);
   expect((await plane.ended).exitCode).toBe(0);

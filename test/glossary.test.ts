@@ -23,7 +23,7 @@ const sections: readonly (readonly Row[])[] = readFileSync(glossary, 'utf8')
 const rows = sections.flat();
 
 /** As a word of a sentence, a name (`handOver`, `stand-in`, `push_context`) or an event. */
-function stands(term: string, text: string): boolean {
+function occurs(term: string, text: string): boolean {
   const pattern = term.split(/[ -]/).join('[ _-]?');
   const inName = pattern.replace(/^./, (letter) => letter.toUpperCase());
   return new RegExp(`\\b${pattern}`, 'i').test(text) || new RegExp(`(?<=[a-z])${inName}`).test(text);
@@ -41,12 +41,12 @@ describe('docs/glossary.md', () => {
 
   it.each(rows)('the term $term occurs in the file of its row', ({ term, file }) => {
     expect(existsSync(file), file).toBe(true);
-    expect(stands(term, readFileSync(file, 'utf8')), `${term} in ${file}`).toBe(true);
+    expect(occurs(term, readFileSync(file, 'utf8')), `${term} in ${file}`).toBe(true);
   });
 
   it('a term that no longer occurs is found', () => {
-    expect(stands('doomed', 'a doomed epoch')).toBe(true);
-    expect(stands('doomed', 'an epoch')).toBe(false);
-    expect(stands('turn', 'a return')).toBe(false);
+    expect(occurs('doomed', 'a doomed epoch')).toBe(true);
+    expect(occurs('doomed', 'an epoch')).toBe(false);
+    expect(occurs('turn', 'a return')).toBe(false);
   });
 });

@@ -54,7 +54,7 @@ async function fetched(server: Server, path = '/'): Promise<string> {
   return await response.text();
 }
 
-async function answered(body: string | object): Promise<string> {
+async function responseBody(body: string | object): Promise<string> {
   const servers = new HttpServers(() => ({ status: 200, body }));
   const [opened] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
   onTestFinished(() => servers.cut());
@@ -147,8 +147,8 @@ const sinks: readonly {
         }),
       ),
   },
-  { sink: 'a debug page', isLine: false, text: () => answered(hostileText) },
-  { sink: 'a debug page of JSON', isLine: true, text: () => answered(inJson) },
+  { sink: 'a debug page', isLine: false, text: () => responseBody(hostileText) },
+  { sink: 'a debug page of JSON', isLine: true, text: () => responseBody(inJson) },
   { sink: 'a label of a metric', isLine: true, text: metrics },
   {
     sink: 'a line of a trace',
@@ -197,7 +197,7 @@ describe('hostile text', () => {
 
   test('escaping keeps JSON valid and its value unchanged', async () => {
     const wellFormed = JSON.parse(JSON.stringify(inJson)) as object;
-    expect(JSON.parse(await answered(inJson))).toEqual(wellFormed);
+    expect(JSON.parse(await responseBody(inJson))).toEqual(wellFormed);
     expect(JSON.parse(logged(true, (log) => log.warn('upstream.failed', { reason: hostileText })))).toMatchObject({
       reason: hostileText,
     });

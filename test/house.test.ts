@@ -26,14 +26,14 @@ function importsOf(file: string, among: ReadonlySet<string> = known): readonly s
  * `src/model/kinds/kubernetes/pod.ts` → `src/model/kinds`. A file outside of these folders, such as
  * `src/networking/index.ts` or `machines/agent/protocol.ts`, is its own group.
  */
-function roomOf(file: string): string {
-  const [top, part, room, ...rest] = file.split('/');
-  if (top === 'src' || top === 'machines') return rest.length === 0 ? file : `${top}/${part}/${room}`;
+function groupOf(file: string): string {
+  const [top, part, folderName, ...rest] = file.split('/');
+  if (top === 'src' || top === 'machines') return rest.length === 0 ? file : `${top}/${part}/${folderName}`;
   return dirname(file);
 }
 
 /** Strongly connected components with several nodes, largest first (Tarjan's algorithm). */
-function circles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
+function cycles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
   const found: string[][] = [];
   const order = new Map<string, number>();
   const lowest = new Map<string, number>();
@@ -54,24 +54,25 @@ function circles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
   return found.sort((a, b) => b.length - a.length);
 }
 
-function betweenRooms(): ReadonlyMap<string, Set<string>> {
+function betweenGroups(): ReadonlyMap<string, Set<string>> {
   const edges = new Map<string, Set<string>>();
   for (const [file, targets] of imports) {
-    const from = roomOf(file);
+    const from = groupOf(file);
     const all = edges.get(from) ?? new Set();
     edges.set(from, all);
-    for (const target of targets) if (roomOf(target) !== from) all.add(roomOf(target));
+    for (const target of targets) if (groupOf(target) !== from) all.add(groupOf(target));
   }
   return edges;
 }
 
 /** `a → b: file → file` for every import between folders of one cycle. */
-function ties(groups: readonly (readonly string[])[]): string[] {
+function cycleImports(groups: readonly (readonly string[])[]): string[] {
   return groups.flatMap((group) =>
     [...imports].flatMap(([file, targets]) =>
       targets
         .filter(
-          (target) => roomOf(target) !== roomOf(file) && group.includes(roomOf(file)) && group.includes(roomOf(target)),
+          (target) =>
+            groupOf(target) !== groupOf(file) && group.includes(groupOf(file)) && group.includes(groupOf(target)),
         )
         .map((target) => `${file} → ${target}`),
     ),
@@ -112,7 +113,7 @@ function layerProblems(all: ReadonlyMap<string, readonly string[]>): string[] {
 describe('imports', () => {
   test('import cycles are found', () => {
     expect(
-      circles(
+      cycles(
         new Map([
           ['a', ['b']],
           ['b', ['c']],
@@ -129,13 +130,13 @@ describe('imports', () => {
   });
 
   test('imports between files have no cycle', () => {
-    expect(circles(imports)).toEqual([]);
+    expect(cycles(imports)).toEqual([]);
   });
 
   test('imports between files have no cycle in tests', () => {
     const tests = globSync('{machines,src,visualize,test,proto}/**/*.{ts,tsx}', { cwd: packageRoot() });
     const all = new Set(tests.filter((file) => !file.startsWith('src/gen/')));
-    expect(circles(new Map([...all].map((file) => [file, importsOf(file, all)])))).toEqual([]);
+    expect(cycles(new Map([...all].map((file) => [file, importsOf(file, all)])))).toEqual([]);
   });
 
   test('imports lead from a program to lower layers, and to no other program', () => {
@@ -159,12 +160,12 @@ describe('imports', () => {
   });
 
   test('imports between folders have no cycle', () => {
-    expect(ties(circles(betweenRooms()))).toEqual([]);
+    expect(cycleImports(cycles(betweenGroups()))).toEqual([]);
   });
 });
 
 /** Groups of similar folders, in which files may have equal names. Elsewhere a file name is unique. */
-const namesakes: readonly (readonly [why: string, rooms: RegExp])[] = [
+const similarFolders: readonly (readonly [why: string, folders: RegExp])[] = [
   ['the way into a room', /\/(index|build)\.ts$/],
   ['the two sides, and what they share', /^machines\//],
   ['a command of the program', /^src\/cli\/commands\//],
@@ -175,7 +176,7 @@ const namesakes: readonly (readonly [why: string, rooms: RegExp])[] = [
   ],
 ];
 
-const charted = new Set(
+const chartFiles = new Set(
   files.filter((file) => file.startsWith('machines/')).map((file) => `${file.split('/')[1]}/${posix.basename(file)}`),
 );
 
@@ -183,29 +184,31 @@ const charted = new Set(
 function isEffectOf(file: string): boolean {
   const [, side = ''] = /^src\/(agent|discovery)\//.exec(file) ?? [];
   const name = posix.basename(file);
-  return charted.has(`${side}/${name}`);
+  return chartFiles.has(`${side}/${name}`);
 }
 
 /** Files with equal names outside of the allowed groups. */
-function namedTwice(all: readonly string[]): string[] {
+function duplicateNames(all: readonly string[]): string[] {
   const byName = Map.groupBy(all, (file) => posix.basename(file));
   return [...byName.values()]
     .filter(
-      (some) => some.filter((file) => !isEffectOf(file) && !namesakes.some(([, rooms]) => rooms.test(file))).length > 1,
+      (some) =>
+        some.filter((file) => !isEffectOf(file) && !similarFolders.some(([, folders]) => folders.test(file))).length >
+        1,
     )
     .flat();
 }
 
 test('a file name is unique outside of similar folders', () => {
-  expect(namedTwice(['src/a/merge.ts', 'src/b/merge.ts', 'src/c/x.ts', 'machines/x.ts'])).toEqual([
+  expect(duplicateNames(['src/a/merge.ts', 'src/b/merge.ts', 'src/c/x.ts', 'machines/x.ts'])).toEqual([
     'src/a/merge.ts',
     'src/b/merge.ts',
   ]);
-  expect(namedTwice(files.filter((file) => !file.startsWith('visualize/')))).toEqual([]);
+  expect(duplicateNames(files.filter((file) => !file.startsWith('visualize/')))).toEqual([]);
 });
 
 /** Folders that exist only in `machines/` or only in `src/`, with the reason. All others exist in both. */
-const oneSided: ReadonlyMap<string, string> = new Map([
+const unpaired: ReadonlyMap<string, string> = new Map([
   ['machines/agent/sequences', 'diagrams'],
   ['machines/discovery/sequences', 'diagrams'],
   ['src/agent/admin', "client of Envoy's admin interface; the charts of envoy/ order its use"],
@@ -400,7 +403,7 @@ describe('layout', () => {
   });
 
   test('each folder of a program exists in machines/ and in src/', () => {
-    expect(unpairedFolders(withDiagrams, oneSided)).toEqual([]);
+    expect(unpairedFolders(withDiagrams, unpaired)).toEqual([]);
   });
 
   test('a chart without effects, effects without a chart, and effects elsewhere are found', () => {

@@ -32,7 +32,7 @@ const seconds = (ms: number): string => `${ms / 1_000} s`;
 const fixed = '';
 
 /** Limited resource, setting, default, and behavior beyond the limit. */
-type Row = readonly [what: string, setting: string, value: string, beyond: string];
+type Row = readonly [limited: string, setting: string, value: string, beyond: string];
 
 const config = defaultConfigLimits;
 const source = xdsSourceLimitsOf(new Environment({}, () => {}), config);
@@ -171,8 +171,8 @@ const agent: readonly Row[] = [
 function table(): string {
   const rows = (of: readonly Row[], program: string): string[] =>
     of.map(
-      ([what, setting, value, beyond]) =>
-        `| ${program} | ${what} | ${setting === fixed ? 'fixed' : `\`${setting}\``} | ${value} | ${beyond} |`,
+      ([limited, setting, value, beyond]) =>
+        `| ${program} | ${limited} | ${setting === fixed ? 'fixed' : `\`${setting}\``} | ${value} | ${beyond} |`,
     );
   return [
     '| program | limit | setting | default | beyond it |',

@@ -18,7 +18,7 @@ interface Part {
   /** Arguments for a run of about a minute, which checks that the part works. */
   readonly short: string;
   /** The last matching line is the result. */
-  readonly gave: RegExp;
+  readonly resultPattern: RegExp;
 }
 
 const closingLine = /^\d+ passed, \d+ failed/;
@@ -27,116 +27,116 @@ const calibration = 'vitest run --project e2e test/e2e/calibration.test.ts';
 const explore = 'node src/cli/chartpilot.ts explore';
 
 const parts: readonly Part[] = [
-  { name: 'tests', command: 'npm test', short: 'npm run test:quick', gave: closingLine },
-  { name: 'calibration', command: calibration, short: calibration, gave: closingLine },
-  { name: 'calibration-again', command: calibration, short: calibration, gave: closingLine },
+  { name: 'tests', command: 'npm test', short: 'npm run test:quick', resultPattern: closingLine },
+  { name: 'calibration', command: calibration, short: calibration, resultPattern: closingLine },
+  { name: 'calibration-again', command: calibration, short: calibration, resultPattern: closingLine },
   {
     name: 'explore',
     command: 'npm run explore',
     short: `${explore} --triggers 1 --faults 0 --stop`,
-    gave: /\d+ states/,
+    resultPattern: /\d+ states/,
   },
   {
     name: 'explore-discovery',
     command: `${explore} --world discovery --changes 2 --faults 1`,
     short: `${explore} --world discovery --changes 1 --faults 1`,
-    gave: /\d+ states/,
+    resultPattern: /\d+ states/,
   },
   {
     name: 'soak',
     command: 'npm run test:soak -- --schedules 300000 --minutes 30',
     short: 'npm run test:soak -- --schedules 300 --minutes 1',
-    gave: /schedules/,
+    resultPattern: /schedules/,
   },
   {
     name: 'random-config',
     command: 'npm run test:random-config',
     short: 'npm run test:random-config -- --configurations 3',
-    gave: /random objects|taken by every proxy/,
+    resultPattern: /random objects|taken by every proxy/,
   },
   {
     name: 'random-bootstrap',
     command: 'npm run test:random-bootstrap',
     short: 'npm run test:random-bootstrap -- --inputs 100 --envoy 3',
-    gave: /^seed \d+: \d+ inputs/,
+    resultPattern: /^seed \d+: \d+ inputs/,
   },
   {
     name: 'bootstrap-leaves',
     command: 'npm run test:bootstrap-leaves',
     short: 'npm run test:bootstrap-leaves',
-    gave: /^\d+ bootstraps/,
+    resultPattern: /^\d+ bootstraps/,
   },
   {
     name: 'fuzz',
     command: 'npm run test:fuzz -- --minutes 10',
     short: 'npm run test:fuzz -- --minutes 0.05',
-    gave: /^\d+ findings/,
+    resultPattern: /^\d+ findings/,
   },
   {
     name: 'memory',
     command: 'node test/load/memory.ts --rounds 10',
     short: 'node test/load/memory.ts --rounds 3 --seconds 1',
-    gave: /^memory: grown/,
+    resultPattern: /^memory: grown/,
   },
   {
     name: 'churn',
     command: 'npm run test:churn',
     short: 'npm run test:churn -- --minutes 0.2 --services 60 --proxies 20 --removal-delay 200',
-    gave: /^churn: /,
+    resultPattern: /^churn: /,
   },
   {
     name: 'mutation',
     command: 'npm run test:mutation',
     short: 'npm run test:mutation -- --mutate machines/agent/envoy/start-limiter.machine.ts',
-    gave: /^All files/,
+    resultPattern: /^All files/,
   },
   {
     name: 'demo-consul',
     command: 'npm run demo:consul -- --check',
     short: 'npm run demo:consul -- --check',
-    gave: /results are/,
+    resultPattern: /results are/,
   },
   {
     name: 'demo-cluster',
     command: 'npm run demo:cluster -- --check',
     short: 'npm run demo:cluster -- --check',
-    gave: /results are/,
+    resultPattern: /results are/,
   },
   {
     name: 'tasks',
     command: 'npm run test:tasks',
     short: 'npm run test:tasks -- --only mirroring,jwt',
-    gave: /^tasks: /,
+    resultPattern: /^tasks: /,
   },
   {
     name: 'node-memory',
     command: 'node test/node/mesh/measure-memory.ts',
     short: 'node test/node/mesh/measure-memory.ts --pods 2',
-    gave: /^memory of /,
+    resultPattern: /^memory of /,
   },
   {
     name: 'connection-memory',
     command: 'node test/bench/connection-memory.ts',
     short: 'node test/bench/connection-memory.ts --services 50 --streams 500',
-    gave: /^\| \d+ \| \d+ \| yes/,
+    resultPattern: /^\| \d+ \| \d+ \| yes/,
   },
   {
     name: 'reconnects',
     command: 'node test/bench/reconnect.ts --streams 1000 --goals 20',
     short: 'node test/bench/reconnect.ts --streams 100',
-    gave: /^half /,
+    resultPattern: /^half /,
   },
   {
     name: 'reconnects-tls',
     command: 'node test/bench/reconnect.ts --streams 1000 --tls --goals 60',
     short: 'node test/bench/reconnect.ts --streams 100 --tls',
-    gave: /^half /,
+    resultPattern: /^half /,
   },
   {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',
-    gave: /restarts/,
+    resultPattern: /restarts/,
   },
 ];
 
@@ -151,7 +151,7 @@ interface Outcome {
 const usage = `usage: npm run test:nightly -- [--only PART,…] [--short]\nparts: ${parts.map(({ name }) => name).join(', ')}`;
 const logs = join(packageRoot(), 'coverage', 'nightly');
 
-async function run({ name, gave: says, ...part }: Part, isShort: boolean): Promise<Outcome> {
+async function run({ name, resultPattern: pattern, ...part }: Part, isShort: boolean): Promise<Outcome> {
   const command = isShort ? part.short : part.command;
   console.log(`\n== ${name}: ${command}`);
   const begun = performance.now();
@@ -166,7 +166,7 @@ async function run({ name, gave: says, ...part }: Part, isShort: boolean): Promi
   let gave = '';
   for await (const line of createInterface({ input: child.stdout })) {
     log.write(`${line}\n`);
-    if (says.test(line.trim())) gave = line.trim();
+    if (pattern.test(line.trim())) gave = line.trim();
   }
   const [code] = (await ended) as [number | null];
   log.end();

@@ -54,7 +54,7 @@ test.each([
 });
 
 test('names contain no words without a meaning in the field', () => {
-  const homemade = [
+  const unclearWords = [
     'oddit(y|ies)',
     'concern',
     'carriesOut',
@@ -64,7 +64,7 @@ test('names contain no words without a meaning in the field', () => {
     'remed(y|ies)',
     'telling',
   ];
-  const pattern = new RegExp(`(?<![a-z])(${[...homemade, 'narrate', 'laying'].join('|')})(?![a-z])`, 'i');
+  const pattern = new RegExp(`(?<![a-z])(${[...unclearWords, 'narrate', 'laying'].join('|')})(?![a-z])`, 'i');
   const namesIn = (text: string): string =>
     text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|'(\\.|[^'\\\n])*'|`(\\.|[^`\\])*`/gm, '');
   expect(namesIn("/** A concern. */ const it = 'telling'; // deadly\nconst laying = `remedy`;")).toMatch(pattern);

@@ -38,8 +38,8 @@ function causesOf(chart: string, { words }: OperatorStates, root: Node): string[
   const wordsBelow = (node: AnyStateNode): Set<string> => {
     const children = Object.values(node.states) as AnyStateNode[];
     const initial = wordOf(table, pathOf(node));
-    const own = children.length === 0 && typeof initial === 'string' ? [initial] : [];
-    return new Set([...own, ...children.flatMap((child) => [...wordsBelow(child)])]);
+    const raisedEvents = children.length === 0 && typeof initial === 'string' ? [initial] : [];
+    return new Set([...raisedEvents, ...children.flatMap((child) => [...wordsBelow(child)])]);
   };
   const visit = (node: AnyStateNode): string[] => [
     ...[...node.transitions.values()].flat().flatMap(({ eventType, target }) => {
@@ -69,11 +69,11 @@ test.each([
   ['discovery', discoveryStates, discoveryCatalogue, []],
 ] as const)(
   'each cause in the states of %s is an event of its protocols',
-  (_, { causes, alarming, words }, catalogue, own) => {
+  (_, { causes, alarming, words }, catalogue, raisedEvents) => {
     const ofRuntime = charts.flatMap(([chart, states, root]) =>
       states.causes === causes ? causesOf(chart, states, root) : [],
     );
-    const types = new Set([...catalogue.map(({ type }) => type), ...own, ...ofRuntime]);
+    const types = new Set([...catalogue.map(({ type }) => type), ...raisedEvents, ...ofRuntime]);
     expect(Object.keys(causes).filter((type) => !types.has(type))).toEqual([]);
     const all = Object.values(words).flatMap((table) => Object.values(table));
     expect(alarming.filter((word) => !all.includes(word))).toEqual([]);

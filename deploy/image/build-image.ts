@@ -50,7 +50,7 @@ interface Options {
   readonly cache: string | undefined;
 }
 
-const say = (line: string): void => console.error(line);
+const log = (line: string): void => console.error(line);
 
 const flags = {
   output: { type: 'string' },
@@ -104,11 +104,11 @@ async function writeBaseLayers(
   for (const name of [...layerNames.map(folderOf), join(scratch, 'apt'), join(scratch, 'npm')]) {
     mkdirSync(name, { recursive: true });
   }
-  say('layer debian: downloading packages');
+  log('layer debian: downloading packages');
   const packages = writeDebianLayer(folderOf('debian'), join(scratch, 'apt'), architecture);
-  say('layer node: downloading the npm package');
+  log('layer node: downloading the npm package');
   writeNodeLayer(folderOf('node'), join(scratch, 'npm'), checkout, architecture);
-  await writeEnvoyLayer(folderOf('envoy'), architecture, say);
+  await writeEnvoyLayer(folderOf('envoy'), architecture, log);
   requireLibraries(baseLayerNames.map(folderOf), architecture);
   return {
     debian: debianComponents(packages),
@@ -165,7 +165,7 @@ async function buildImages(options: Options): Promise<void> {
     };
     for (const layer of layerNames) {
       const { unpackedBytes, size, digest } = layers[layer].layer;
-      say(`layer ${layer}: ${inMegabytes(unpackedBytes)} unpacked, ${inMegabytes(size)} compressed, ${digest}`);
+      log(`layer ${layer}: ${inMegabytes(unpackedBytes)} unpacked, ${inMegabytes(size)} compressed, ${digest}`);
     }
     const version = packageVersion();
     for (const image of images) {
@@ -190,7 +190,7 @@ async function buildImages(options: Options): Promise<void> {
       });
       writeFileSync(join(output, `${image.tag}.cdx.json`), text);
       const bytes = image.layers.reduce((sum, layer) => sum + layers[layer].layer.unpackedBytes, 0);
-      say(`image ${name}/${image.tag}:${version}: ${inMegabytes(bytes)} unpacked, ${digest}`);
+      log(`image ${name}/${image.tag}:${version}: ${inMegabytes(bytes)} unpacked, ${digest}`);
     }
     layout.finish();
   } finally {
@@ -207,6 +207,6 @@ try {
   if (options === undefined) process.stdout.write(help);
   else await buildImages(options);
 } catch (error) {
-  say(explainError(error));
+  log(explainError(error));
   process.exitCode = 1;
 }

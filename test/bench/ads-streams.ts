@@ -55,8 +55,8 @@ export class AdsStreams {
     stream.send({ typeUrl: typeUrls.LDS });
   }
 
-  async #all(what: string, has: (stream: SotwStream) => boolean): Promise<void> {
-    await eventually(what, () => this.#streams.every(has), { deadlineMs: 120_000 });
+  async #all(description: string, has: (stream: SotwStream) => boolean): Promise<void> {
+    await eventually(description, () => this.#streams.every(has), { deadlineMs: 120_000 });
   }
 }
 

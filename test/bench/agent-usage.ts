@@ -11,7 +11,7 @@ export interface AgentUsage {
 }
 
 const settlingMs = 100;
-const readingsAtMost = 20;
+const maxReadings = 20;
 
 /**
  * Reads until two consecutive readings have the same number of file descriptors: those of an Envoy that just exited may
@@ -19,7 +19,7 @@ const readingsAtMost = 20;
  */
 export async function settledUsage(pid: number, baseIds: ReadonlySet<number>): Promise<AgentUsage> {
   let usage = readUsage(pid, baseIds);
-  for (let reading = 1; reading < readingsAtMost; reading++) {
+  for (let reading = 1; reading < maxReadings; reading++) {
     const previous = usage;
     await sleep(settlingMs);
     usage = readUsage(pid, baseIds);

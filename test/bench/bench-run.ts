@@ -87,7 +87,7 @@ async function refusal(traceFile: string): Promise<string[]> {
  *
  * @throws Error that names the flag.
  */
-export function wholeNumber(flag: string, text: string | undefined, fallback: number): number {
+export function integerFlag(flag: string, text: string | undefined, fallback: number): number {
   const value = text === undefined ? fallback : Number(text);
   if (!Number.isInteger(value) || value < 1) throw new Error(`--${flag}: expected 1, 2, 3, …, got ${text}`);
   return value;

@@ -8,9 +8,9 @@ import { AdsTestClient, typeUrls } from '../ads-client.ts';
 import { eventually } from '../harness/eventually.ts';
 import { nowMs } from '../sidecars/fleet.ts';
 import { FleetProcess } from '../sidecars/fleet-process.ts';
-import { exitWith, print, wholeNumber } from './bench-run.ts';
+import { exitWith, integerFlag, print } from './bench-run.ts';
 import { type ClusterSize, FilledCluster } from './cluster/filled-cluster.ts';
-import { startFollowing } from './cluster/following-pilot.ts';
+import { startClusterPilot } from './cluster/following-pilot.ts';
 import { formatSliceEvents, measureSliceEvents } from './cluster/slice-events.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { memoryOf } from './memory-usage.ts';
@@ -75,28 +75,28 @@ function readSettings(): Settings | undefined {
   if (values.help === true) return undefined;
   const { quick } = values;
   const size = values.slices ? sliceSize : goalSize;
-  const services = wholeNumber('services', values.services, quick ? 30 : size.services);
-  const pods = wholeNumber('pods', values.pods, quick ? 300 : size.pods);
+  const services = integerFlag('services', values.services, quick ? 30 : size.services);
+  const pods = integerFlag('pods', values.pods, quick ? 300 : size.pods);
   if (services < 2 || pods % services !== 0 || pods / services > 200) {
     throw new Error('--services, --pods: expected at least two services with equally many pods in each, at most 200');
   }
   return {
     ...{ services, pods, grows: values.grow },
-    sidecars: wholeNumber('streams', values.streams, quick ? 20 : size.sidecars),
-    changes: wholeNumber('changes', values.changes, quick ? 3 : 20),
-    rolled: wholeNumber('rolled', values.rolled, quick ? 50 : 1_000),
+    sidecars: integerFlag('streams', values.streams, quick ? 20 : size.sidecars),
+    changes: integerFlag('changes', values.changes, quick ? 3 : 20),
+    rolled: integerFlag('rolled', values.rolled, quick ? 50 : 1_000),
     ...(values.slices && {
       slices: {
         ...(values.beside !== undefined && { beside: resolve(values.beside) }),
-        seconds: wholeNumber('seconds', values.seconds, quick ? 3 : 15),
-        eventsPerSecond: wholeNumber('rate', values.rate, 50),
+        seconds: integerFlag('seconds', values.seconds, quick ? 3 : 15),
+        eventsPerSecond: integerFlag('rate', values.rate, 50),
       },
     }),
   };
 }
 
 /** Adds a sidecar that subscribes to endpoints. @returns its current addresses by cluster */
-function followEndpoints(programs: Programs, port: number, names: readonly string[]): Map<string, string[]> {
+function subscribeToEndpoints(programs: Programs, port: number, names: readonly string[]): Map<string, string[]> {
   const held = new Map<string, string[]>();
   const client = new AdsTestClient(port);
   programs.onEnd(async () => client.close());
@@ -124,9 +124,9 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   const began = performance.now();
   const filled = await FilledCluster.make(programs, settings);
   print(`written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
-  const pilot = await startFollowing(programs, filled);
+  const pilot = await startClusterPilot(programs, filled);
   print(`ready after ${pilot.readyMs.toFixed(0)} ms, ${pilot.readyCpuMs.toFixed(0)} ms of CPU`);
-  await pilot.tellMemory('ready');
+  await pilot.printMemory('ready');
   const fleet = new FleetProcess(programs.env);
   programs.onEnd(() => fleet.end());
   await fleet.ready();
@@ -135,25 +135,25 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   await sleep(settleMs);
   const initialCpuMs = cpuTimeMs(pilot.pid) - beforeOpen;
   print(`${sidecars} sidecars after ${(fullAtMs - openedAtMs).toFixed(0)} ms, ${initialCpuMs.toFixed(0)} ms of CPU`);
-  await pilot.tellMemory('with sidecars');
-  const held = followEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
+  await pilot.printMemory('with sidecars');
+  const held = subscribeToEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
   const readiness: { ackMs: number; cpuMs: number }[] = [];
   // The first change warms up the code and is not measured.
   for (let change = 0; change <= changes; change++) {
     const mark = nextMark();
     await filled.prepareReadiness(mark);
     await sleep(settleMs);
-    const before = cpuTimeMs(pilot.pid);
+    const baseline = cpuTimeMs(pilot.pid);
     let changedAtMs = 0;
     const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, async () => {
       changedAtMs = nowMs();
       await filled.becomeReady();
     });
     await sleep(settleMs);
-    if (change > 0) readiness.push({ ackMs: atMs - changedAtMs, cpuMs: cpuTimeMs(pilot.pid) - before });
+    if (change > 0) readiness.push({ ackMs: atMs - changedAtMs, cpuMs: cpuTimeMs(pilot.pid) - baseline });
   }
   const rolling = await roll(filled, fleet, pilot.pid, rolled);
-  await pilot.tellMemory('after the rolling restart');
+  await pilot.printMemory('after the rolling restart');
   await eventually('one more sidecar has what is there', () => isSame(held, filled.addresses()), {
     deadlineMs: 60_000,
   });
@@ -177,7 +177,7 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
 /** Replaces pods as fast as the API server accepts the writes. */
 async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pods: number): Promise<Figure[]> {
   const mark = nextMark();
-  const before = { cpuMs: cpuTimeMs(pid), counts: await fleet.counts(), atMs: nowMs() };
+  const baseline = { cpuMs: cpuTimeMs(pid), counts: await fleet.counts(), atMs: nowMs() };
   let replaced = 0;
   let writtenAtMs = 0;
   const change = async (): Promise<void> => {
@@ -186,12 +186,12 @@ async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pod
   };
   const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, change, 600_000);
   await sleep(settleMs);
-  const cpuMs = cpuTimeMs(pid) - before.cpuMs;
+  const cpuMs = cpuTimeMs(pid) - baseline.cpuMs;
   const { responses } = await fleet.counts();
-  const seconds = (writtenAtMs - before.atMs) / 1_000;
+  const seconds = (writtenAtMs - baseline.atMs) / 1_000;
   print(
     `${replaced} pods replaced in ${seconds.toFixed(1)} s (${(replaced / seconds).toFixed(0)} a second): ` +
-      `${responses.EDS - before.counts.responses.EDS} responses to all sidecars, ${cpuMs.toFixed(0)} ms of CPU`,
+      `${responses.EDS - baseline.counts.responses.EDS} responses to all sidecars, ${cpuMs.toFixed(0)} ms of CPU`,
   );
   return [
     figure({ name: 'rolling restart, CPU for each pod', unit: 'ms', ours: [cpuMs / replaced] }),
@@ -199,14 +199,14 @@ async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pod
   ];
 }
 
-function isSame(held: ReadonlyMap<string, string[]>, wanted: ReadonlyMap<string, string[]>): boolean {
-  return [...wanted].every(([name, addresses]) => held.get(name)?.join() === addresses.join());
+function isSame(held: ReadonlyMap<string, string[]>, expectedAddresses: ReadonlyMap<string, string[]>): boolean {
+  return [...expectedAddresses].every(([name, addresses]) => held.get(name)?.join() === addresses.join());
 }
 
 /** Measures how start time and memory grow with the size of the cluster. */
 async function measureGrowth(programs: Programs, { services, pods }: ClusterSize): Promise<Figure[]> {
   const filled = await FilledCluster.make(programs, { services: services * 5, pods: pods * 5 });
-  const pilot = await startFollowing(programs, filled);
+  const pilot = await startClusterPilot(programs, filled);
   const { peakMib } = memoryOf(pilot.pid);
   await pilot.stop();
   return [

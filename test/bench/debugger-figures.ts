@@ -44,8 +44,8 @@ export function formatDebuggerRun(run: DebuggerRun): string {
   ].join('; ');
 }
 
-function missed(what: string, share: number, goal: number, unit: string): string[] {
-  return share < goal ? [] : [`${what} costs ${percent(share)} ${unit}, the goal is ${percent(goal)}`];
+function missed(subject: string, share: number, goal: number, unit: string): string[] {
+  return share < goal ? [] : [`${subject} costs ${percent(share)} ${unit}, the goal is ${percent(goal)}`];
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;

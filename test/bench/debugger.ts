@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import type { AgentProgram, DiscoveryProgram, Mesh } from '../harness/mesh.ts';
 import { AdsStreams } from './ads-streams.ts';
-import { exitWith, print, runBench, wholeNumber } from './bench-run.ts';
+import { exitWith, integerFlag, print, runBench } from './bench-run.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { type DebuggerRun, formatDebuggerRun, problemsOf } from './debugger-figures.ts';
 import { recordCostUs } from './record-cost.ts';
@@ -52,9 +52,9 @@ function readSettings(): Settings | undefined {
   });
   if (values.help === true) return undefined;
   return {
-    phaseMs: wholeNumber('seconds', values.seconds, 30) * 1_000,
-    connections: wholeNumber('connections', values.connections, 500),
-    services: wholeNumber('services', values.services, 300),
+    phaseMs: integerFlag('seconds', values.seconds, 30) * 1_000,
+    connections: integerFlag('connections', values.connections, 500),
+    services: integerFlag('services', values.services, 300),
   };
 }
 
@@ -86,7 +86,7 @@ async function measureAgents(mesh: Mesh, { phaseMs }: Settings): Promise<Partial
 
   print(`${phaseMs / 1_000} s of nothing but readiness probes …`);
   const steady = await compare(agents, phaseMs, async (agent) => {
-    await fetch(`http://127.0.0.1:${agent.statusPort}/healthz/ready`).then((answer) => answer.text());
+    await fetch(`http://127.0.0.1:${agent.statusPort}/healthz/ready`).then((healthResponse) => healthResponse.text());
     await sleep(1_000);
   });
   print(`${phaseMs / 1_000} s of hot restarts …`);
@@ -128,13 +128,13 @@ async function measurePush(mesh: Mesh, discovery: DiscoveryProgram, settings: Se
   await sleep(2_000);
   const measured: { cpuMs: number; lines: readonly TraceLine[] }[] = [];
   for (let push = 1; push <= pushes; push++) {
-    const before = await lastRecord(discovery.httpPort);
+    const previousRecord = await lastRecord(discovery.httpPort);
     const cpuBefore = cpuTimeMs(pid);
     await streams.pushed('EDS', () => writeService(mesh, 1, push));
     await sleep(settleMs);
     const cpuMs = cpuTimeMs(pid) - cpuBefore;
     const lines = (await readStream(discovery.httpPort, { follow: false }).lines).filter(
-      (line) => line.kind !== 'header' && line.seq > before,
+      (line) => line.kind !== 'header' && line.seq > previousRecord,
     );
     measured.push({ cpuMs, lines });
     print(`  push ${push}: ${cpuMs.toFixed(0)} ms CPU, ${lines.length} records`);

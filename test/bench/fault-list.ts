@@ -10,11 +10,11 @@ import type { EnvoyProcess } from '../harness/host-processes.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
 import { sharedMemoryFile } from './agent-usage.ts';
-import type { Goal } from './fault-table.ts';
-import { initializingBit, type Subject } from './subject.ts';
+import type { FaultGoal } from './fault-table.ts';
+import { type FaultSubject, initializingBit } from './subject.ts';
 
 /** An injected fault, and the certificate that must be served in the end. */
-export interface Inflicted {
+export interface InjectedFault {
   /** Time of the fault on the clock of `performance.now()`. */
   readonly atMs: number;
   /** `undefined` if any certificate is accepted. */
@@ -23,58 +23,58 @@ export interface Inflicted {
   readonly note?: string;
 }
 
-export interface Fault {
+export interface BenchFault {
   readonly name: string;
   /** Row title of the table. */
-  readonly what: string;
+  readonly title: string;
   /** Maximum cost for the agent. */
-  readonly goal: Goal;
+  readonly goal: FaultGoal;
   /** If absent, the load has a few clients of each kind. */
   readonly load?: 'many new connections';
   /** Both subjects run Envoy with a custom bootstrap file. */
-  readonly ownBootstrap?: true;
+  readonly customBootstrap?: true;
   /** Minimum time that the load continues after the fault, so that late effects are measured. */
   readonly observeMs: number;
-  inflict(mesh: Mesh, subject: Subject): Promise<Inflicted>;
+  inject(mesh: Mesh, subject: FaultSubject): Promise<InjectedFault>;
 }
 
 const servedLimitMs = 30_000;
 /** Time until an invalid or absent certificate is replaced. */
-const badTimeMs = 5_000;
+const faultDurationMs = 5_000;
 /**
  * Delay before an Envoy without shared memory is killed during its start, because it does not report its progress.
  * About the progress of one with shared memory when its bit is set.
  */
-const withoutBitMs = 50;
+const withoutSharedMemoryMs = 50;
 /** A child that lost its parent blocks and aborts within 15 s (spec/envoy-hot-restart.md fact 4). */
-const doomMs = 17_000;
+const orphanExitMs = 17_000;
 /** Maximum concurrent requests on one Envoy: see the clients in faults.ts. */
 export const inFlight = 9;
-const nothing: Goal = { failed: 0 };
-const whatWasInFlight: Goal = { failed: inFlight };
+const nothing: FaultGoal = { failed: 0 };
+const inFlightOnly: FaultGoal = { failed: inFlight };
 
-export const faults: readonly Fault[] = [
+export const faults: readonly BenchFault[] = [
   {
     name: 'none',
-    what: 'no fault: a new certificate',
+    title: 'no fault: a new certificate',
     goal: nothing,
     observeMs: 5_000,
-    inflict: async (mesh) => ({ atMs: performance.now(), serialNumber: mesh.renewCertificate() }),
+    inject: async (mesh) => ({ atMs: performance.now(), serialNumber: mesh.renewCertificate() }),
   },
   {
     name: 'start-killed',
-    what: 'new certificate, its Envoy killed while it starts',
+    title: 'new certificate, its Envoy killed while it starts',
     goal: nothing,
     observeMs: 5_000,
-    inflict: killWhileStarting,
+    inject: killWhileStarting,
   },
   {
     name: 'start-killed-for-good',
-    what: 'the same, and shared memory that cannot be repaired',
+    title: 'the same, and shared memory that cannot be repaired',
     goal: { failedShareOfNew: 0.003 },
     load: 'many new connections',
     observeMs: 8_000,
-    inflict: async (mesh, subject) => {
+    inject: async (mesh, subject) => {
       const { baseId } = newestOf(subject);
       // The agent does not recognize this size. Envoy ignores it.
       if (initializingBit(baseId) !== undefined) appendFileSync(sharedMemoryFile(baseId), 'x');
@@ -83,55 +83,55 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'kill',
-    what: 'kill -9 of the serving Envoy',
+    title: 'kill -9 of the serving Envoy',
     goal: {},
     observeMs: 5_000,
-    inflict: async (_, subject) => {
+    inject: async (_, subject) => {
       return { atMs: kill(newestOf(subject)) };
     },
   },
   {
     name: 'bad-certificate',
-    what: `garbage as certificate for ${badTimeMs / 1_000} s, then a good one`,
+    title: `garbage as certificate for ${faultDurationMs / 1_000} s, then a good one`,
     goal: nothing,
     observeMs: 5_000,
-    inflict: async (mesh) => {
+    inject: async (mesh) => {
       const atMs = performance.now();
       const garbage = 'this is not a certificate\n';
       swapMountedFiles(mesh.certificates.directory, { 'tls.crt': garbage, 'tls.key': garbage });
-      await sleep(badTimeMs);
+      await sleep(faultDurationMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
     },
   },
   {
     name: 'refused-certificate',
-    what: `a certificate that Envoy refuses (RSA 1024) for ${badTimeMs / 1_000} s, then a good one`,
+    title: `a certificate that Envoy refuses (RSA 1024) for ${faultDurationMs / 1_000} s, then a good one`,
     goal: nothing,
     observeMs: 5_000,
-    inflict: async (mesh) => {
+    inject: async (mesh) => {
       const { authorityDirectory, directory, hosts } = mesh.certificates;
       const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
       const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
       const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
       const atMs = performance.now();
       swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
-      await sleep(badTimeMs);
+      await sleep(faultDurationMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
     },
   },
   {
     name: 'bad-bootstrap',
-    what: `a restart with a bad bootstrap, which is mended after ${badTimeMs / 1_000} s`,
+    title: `a restart with a bad bootstrap, which is mended after ${faultDurationMs / 1_000} s`,
     goal: nothing,
-    ownBootstrap: true,
+    customBootstrap: true,
     observeMs: 8_000,
-    inflict: async (_, subject) => {
+    inject: async (_, subject) => {
       const atMs = performance.now();
       const file = bootstrapFileOf(subject);
       const good = readFileSync(file, 'utf8');
       writeFileSync(file, good.replace('"static_resources"', '"no_such_field"'));
       process.kill(subject.program.pid, 'SIGHUP');
-      await sleep(badTimeMs);
+      await sleep(faultDurationMs);
       writeFileSync(file, good);
       process.kill(subject.program.pid, 'SIGHUP');
       return { atMs };
@@ -139,23 +139,23 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'no-certificate',
-    what: `certificate files away for ${badTimeMs / 1_000} s, then new ones`,
+    title: `certificate files away for ${faultDurationMs / 1_000} s, then new ones`,
     goal: nothing,
     observeMs: 5_000,
-    inflict: async (mesh) => {
+    inject: async (mesh) => {
       const atMs = performance.now();
       // Dangling links remain, as when the content of a mounted Secret disappears.
       rmSync(join(mesh.certificates.directory, '..data'));
-      await sleep(badTimeMs);
+      await sleep(faultDurationMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
     },
   },
   {
     name: 'crash-in-drain',
-    what: 'new certificate, its Envoy killed -9 while the parent drains',
+    title: 'new certificate, its Envoy killed -9 while the parent drains',
     goal: { refusedMs: 300 },
     observeMs: 8_000,
-    inflict: async (mesh, subject) => {
+    inject: async (mesh, subject) => {
       const serialNumber = await renewAndServe(mesh);
       const note = subject.envoys().length === 2 ? {} : { note: 'no parent was draining' };
       return { atMs: kill(newestOf(subject)), serialNumber, ...note };
@@ -163,10 +163,10 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'parent-killed',
-    what: 'new certificate, the draining parent killed -9',
-    goal: whatWasInFlight,
-    observeMs: doomMs,
-    inflict: async (mesh, subject) => {
+    title: 'new certificate, the draining parent killed -9',
+    goal: inFlightOnly,
+    observeMs: orphanExitMs,
+    inject: async (mesh, subject) => {
       const serialNumber = await renewAndServe(mesh);
       const [parent, child] = subject.envoys();
       const note = 'has no parent to kill: only the new certificate';
@@ -176,16 +176,16 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-async function killWhileStarting(mesh: Mesh, subject: Subject): Promise<Inflicted> {
-  const before = newestOf(subject);
+async function killWhileStarting(mesh: Mesh, subject: FaultSubject): Promise<InjectedFault> {
+  const previous = newestOf(subject);
   const serialNumber = mesh.renewCertificate();
   const child = await eventually(
     'a new Envoy starts',
-    () => subject.envoys().find(({ pid, epoch }) => pid !== before.pid && epoch >= before.epoch),
+    () => subject.envoys().find(({ pid, epoch }) => pid !== previous.pid && epoch >= previous.epoch),
     { deadlineMs: servedLimitMs, everyMs: 1 },
   );
   // An earlier kill would leave no trace in the shared memory.
-  if (initializingBit(child.baseId) === undefined) await sleep(withoutBitMs);
+  if (initializingBit(child.baseId) === undefined) await sleep(withoutSharedMemoryMs);
   else await eventually('it is initializing', () => initializingBit(child.baseId), { everyMs: 1 });
   const atMs = kill(child);
   // The kernel takes a moment to end the process. Only then is it certain that the process does not clear the bit.
@@ -211,12 +211,12 @@ export async function servesCertificate(mesh: Mesh, serialNumber: string | undef
 }
 
 /** The bootstrap file of a subject's Envoys. It is created if the subject does not use a generated one. */
-function bootstrapFileOf(subject: Subject): string {
+function bootstrapFileOf(subject: FaultSubject): string {
   const { command } = newestOf(subject);
   return command[command.indexOf('-c') + 1]!;
 }
 
-function newestOf(subject: Subject): EnvoyProcess {
+function newestOf(subject: FaultSubject): EnvoyProcess {
   const newest = subject.envoys().at(-1);
   if (newest === undefined) throw new Error(`${subject.name} has no Envoy`);
   return newest;

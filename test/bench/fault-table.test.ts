@@ -1,26 +1,26 @@
 import { describe, expect, test } from 'vitest';
 import type { LoadReport, TimelineSlice } from '../load/report.ts';
-import { costOf, type FaultResult, formatFaultTable, longestSilenceMs, shortfalls } from './fault-table.ts';
+import { costOf, type FaultResult, formatFaultTable, maxSilenceMs, shortfalls } from './fault-table.ts';
 import { subjectNames } from './subject.ts';
 
 const slice = (atMs: number, total = 10, failed = 0): TimelineSlice => ({ atMs, total, failed, versions: {} });
 
 describe('the longest silence of a run', () => {
   test('the longest silence is zero when requests succeed in every slice', () => {
-    expect(longestSilenceMs([slice(0), slice(50), slice(100, 10, 9)])).toBe(0);
+    expect(maxSilenceMs([slice(0), slice(50), slice(100, 10, 9)])).toBe(0);
   });
 
   test('the longest silence spans slices with only failures and slices without requests', () => {
-    expect(longestSilenceMs([slice(0), slice(50), slice(100, 4, 4), slice(250), slice(300)])).toBe(150);
+    expect(maxSilenceMs([slice(0), slice(50), slice(100, 4, 4), slice(250), slice(300)])).toBe(150);
   });
 
   test('the longest silence does not depend on the order of the slices', () => {
-    expect(longestSilenceMs([slice(250), slice(50), slice(0), slice(300)])).toBe(150);
+    expect(maxSilenceMs([slice(250), slice(50), slice(0), slice(300)])).toBe(150);
   });
 
   test('the longest silence is the whole run when no request succeeded', () => {
-    expect(longestSilenceMs([slice(0, 3, 3), slice(400, 3, 3)])).toBe(400);
-    expect(longestSilenceMs([])).toBe(0);
+    expect(maxSilenceMs([slice(0, 3, 3), slice(400, 3, 3)])).toBe(400);
+    expect(maxSilenceMs([])).toBe(0);
   });
 });
 

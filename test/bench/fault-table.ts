@@ -20,7 +20,7 @@ export interface FaultResult {
 }
 
 /** Maximum cost of a fault for the agent. Absent fields have no limit, because no supervisor can avoid the cost. */
-export interface Goal {
+export interface FaultGoal {
   readonly failed?: number;
   readonly refusedMs?: number;
   /** Share of the new connections of the worst second. */
@@ -28,7 +28,7 @@ export interface Goal {
 }
 
 /** One sentence for each missed goal. */
-export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResult, goal: Goal): string[] {
+export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResult, goal: FaultGoal): string[] {
   const { failed: mayFail, refusedMs: mayRefuseMs, failedShareOfNew } = goal;
   const share = worstSecond.failed / Math.max(1, worstSecond.total);
   return [
@@ -38,11 +38,11 @@ export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResul
       : [`refused for ${refusedMs} ms, the goal is ${mayRefuseMs} ms`]),
     ...(failedShareOfNew === undefined || share <= failedShareOfNew
       ? []
-      : [`${inWords(worstSecond)} new connections of one second failed, the goal is ${failedShareOfNew * 100} %`]),
-  ].map((what) => `${fault}: ${what}`);
+      : [`${shareText(worstSecond)} new connections of one second failed, the goal is ${failedShareOfNew * 100} %`]),
+  ].map((shortfall) => `${fault}: ${shortfall}`);
 }
 
-const inWords = ({ failed, total }: FaultResult['worstSecond']): string => `${failed} of ${total}`;
+const shareText = ({ failed, total }: FaultResult['worstSecond']): string => `${failed} of ${total}`;
 
 /**
  * Computes the cost of a fault from the load reports.
@@ -63,7 +63,7 @@ export function costOf(
   return {
     total: reports.reduce((sum, { total }) => sum + total, 0),
     failed: reports.reduce((sum, { failed }) => sum + failed, 0),
-    refusedMs: longestSilenceMs(newConnections),
+    refusedMs: maxSilenceMs(newConnections),
     failedByKind,
     worstSecond: worstSecondOf(newConnections),
   };
@@ -88,11 +88,11 @@ function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSe
  * The resolution is one slice: two adjacent slices are no silence. With fewer than two successful slices the result is
  * the duration of the timeline.
  */
-export function longestSilenceMs(timeline: readonly TimelineSlice[]): number {
+export function maxSilenceMs(timeline: readonly TimelineSlice[]): number {
   const sorted = timeline.toSorted((a, b) => a.atMs - b.atMs);
-  const answered = sorted.filter(({ total, failed }) => total > failed).map(({ atMs }) => atMs);
-  if (answered.length < 2) return (sorted.at(-1)?.atMs ?? 0) - (sorted[0]?.atMs ?? 0);
-  const steps = answered.slice(1).map((atMs, index) => atMs - answered[index]!);
+  const succeededAtMs = sorted.filter(({ total, failed }) => total > failed).map(({ atMs }) => atMs);
+  if (succeededAtMs.length < 2) return (sorted.at(-1)?.atMs ?? 0) - (sorted[0]?.atMs ?? 0);
+  const steps = succeededAtMs.slice(1).map((atMs, index) => atMs - succeededAtMs[index]!);
   const finest = Math.min(...steps);
   return Math.max(...steps) - finest;
 }
@@ -121,7 +121,7 @@ function cells(result: FaultResult | undefined): string[] {
 }
 
 function remarks({ fault, subject, failedByKind, worstSecond, note }: FaultResult): string[] {
-  const seconds = `worst second of new connections: ${inWords(worstSecond)}`;
+  const seconds = `worst second of new connections: ${shareText(worstSecond)}`;
   const words = [failedByKind === '' ? [] : [`failed: ${failedByKind}`, seconds], note ?? []].flat();
   return words.length === 0 ? [] : [`${fault}, ${subject}: ${words.join('; ')}`];
 }

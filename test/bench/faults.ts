@@ -4,13 +4,13 @@ import { parseArgs } from 'node:util';
 import type { Mesh } from '../harness/mesh.ts';
 import type { ClientPlan } from '../load/plan.ts';
 import { type Bench, exitWith, print, runBench } from './bench-run.ts';
-import { type Fault, faults, type Inflicted, inFlight, servesCertificate } from './fault-list.ts';
+import { type BenchFault, faults, type InjectedFault, inFlight, servesCertificate } from './fault-list.ts';
 import { costOf, type FaultResult, formatFaultTable, shortfalls } from './fault-table.ts';
 import {
   type EnvoyCommand,
+  type FaultSubject,
   plainBootstrap,
   plainCommand,
-  type Subject,
   startAgent,
   startPlainSupervisor,
   subjectNames,
@@ -46,16 +46,16 @@ const keptClients: readonly ClientPlan[] = [
   { kind: 'stream', count: 2, path: '/stream?seconds=1' },
 ];
 
-async function measure({ mesh, onEnd }: Bench, chosen: readonly Fault[], results: FaultResult[]): Promise<void> {
+async function measure({ mesh, onEnd }: Bench, chosen: readonly BenchFault[], results: FaultResult[]): Promise<void> {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
   const command = await commandOfEnvoy(mesh);
   for (const fault of chosen) {
-    const agent = await startAgent(mesh, fault.ownBootstrap && plainBootstrap(mesh));
-    results.push(await subjectTo(fault, mesh, agent));
+    const agent = await startAgent(mesh, fault.customBootstrap && plainBootstrap(mesh));
+    results.push(await injectFault(fault, mesh, agent));
     const plain = await startPlainSupervisor(mesh, command, times.watchDelayMs, (program) =>
       onEnd(() => program.stop()),
     );
-    results.push(await subjectTo(fault, mesh, plain));
+    results.push(await injectFault(fault, mesh, plain));
   }
 }
 
@@ -67,7 +67,7 @@ async function commandOfEnvoy(mesh: Mesh): Promise<EnvoyCommand> {
 }
 
 /** Injects one fault into one subject and stops the subject, so that no state carries over to the next fault. */
-async function subjectTo(fault: Fault, mesh: Mesh, subject: Subject): Promise<FaultResult> {
+async function injectFault(fault: BenchFault, mesh: Mesh, subject: FaultSubject): Promise<FaultResult> {
   const plan = { target: mesh.httpsTarget, maxDurationMs: loadLimitMs };
   // These clients run separately: their timeline shows when new connections got no response.
   const clients = fault.load === undefined ? newClients : manyNewClients;
@@ -75,13 +75,13 @@ async function subjectTo(fault: Fault, mesh: Mesh, subject: Subject): Promise<Fa
   const kept = await mesh.startLoad({ ...plan, clients: keptClients });
   try {
     await sleep(warmUpMs);
-    const inflicted = await fault.inflict(mesh, subject);
+    const inflicted = await fault.inject(mesh, subject);
     const servedAfterMs = await observe(fault, mesh, subject, inflicted);
     const { timeline } = await newConnections.report();
     const cost = costOf(await Promise.all([kept.stop(), newConnections.stop()]), timeline);
-    print(`${fault.what}, ${subject.name}: ${cost.failed} failed of ${cost.total}`);
+    print(`${fault.title}, ${subject.name}: ${cost.failed} failed of ${cost.total}`);
     const note = inflicted.note === undefined ? {} : { note: inflicted.note };
-    return { fault: fault.what, subject: subject.name, ...cost, servedAfterMs, ...note };
+    return { fault: fault.title, subject: subject.name, ...cost, servedAfterMs, ...note };
   } finally {
     kept.kill();
     newConnections.kill();
@@ -97,10 +97,10 @@ async function subjectTo(fault: Fault, mesh: Mesh, subject: Subject): Promise<Fa
  * @returns the time until it was served without interruption; `undefined` after the limit
  */
 async function observe(
-  { observeMs }: Fault,
+  { observeMs }: BenchFault,
   mesh: Mesh,
-  subject: Subject,
-  { atMs, serialNumber }: Inflicted,
+  subject: FaultSubject,
+  { atMs, serialNumber }: InjectedFault,
 ): Promise<number | undefined> {
   const endMs = performance.now() + observeLimitMs;
   let servedSinceMs: number | undefined;
@@ -131,7 +131,7 @@ async function main(): Promise<number> {
   print(`\nat most ${inFlight} requests are in flight on one Envoy; times: ${JSON.stringify(times)}`);
   const missed = results
     .filter(({ subject }) => subject === 'pilot-agent')
-    .flatMap((result) => shortfalls(result, chosen.find(({ what }) => what === result.fault)?.goal ?? {}));
+    .flatMap((result) => shortfalls(result, chosen.find(({ title }) => title === result.fault)?.goal ?? {}));
   const wrong = [
     ...problems,
     ...refusedTraces.map((trace) => `deviates from the sequence diagrams: ${trace}`),

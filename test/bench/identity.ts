@@ -13,10 +13,10 @@ import { IstioCertificateRequestSchema } from '../../src/gen/istio/v1/auth/ca_pb
 import { makeRequest } from '../../src/identity/certificate-request.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { FleetProcess } from '../sidecars/fleet-process.ts';
-import { exitWith, print, wholeNumber } from './bench-run.ts';
+import { exitWith, integerFlag, print } from './bench-run.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { measureAgent } from './identity/agent-secrets.ts';
-import { type Answer, FakeAgent } from './identity/fake-agent.ts';
+import { type CertificateResult, FakeAgent } from './identity/fake-agent.ts';
 import { goalsOf, type IdentityFigures } from './identity/identity-figures.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
 import { BenchMesh, endpointsEach } from './push/mesh-files.ts';
@@ -46,7 +46,7 @@ cores; with --quick they are only printed.
  * Connections that request at full speed, and concurrent requests of each: less than the queue's limit for one client.
  */
 const busyAgents = 32;
-const underWay = 4;
+const concurrentRequests = 4;
 const serverName = 'istiod.istio-system.svc';
 
 interface Authority {
@@ -70,7 +70,7 @@ async function begin(programs: Programs, services: number, pilot: string | undef
 }
 
 /** Credentials of an agent: the roots that it trusts and the token that identifies it. */
-async function placeOf({ directory }: Authority, i: number): Promise<{ roots: string; token: string }> {
+async function credentialsOf({ directory }: Authority, i: number): Promise<{ roots: string; token: string }> {
   const chains = readdirSync(directory).filter((name) => name.endsWith('.chain'));
   const roots = chains.map((name) => readFileSync(join(directory, name), 'utf8')).join('');
   const account = { namespace: 'default', serviceAccount: `account-${i}`, audience: 'istio-ca', ttlSeconds: 3_600 };
@@ -81,7 +81,7 @@ async function agentsOf(authority: Authority, count: number): Promise<FakeAgent[
   const csr = makeRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, []);
   return Promise.all(
     Array.from({ length: count }, async (_, i) => {
-      const { roots, token } = await placeOf(authority, i);
+      const { roots, token } = await credentialsOf(authority, i);
       const message = create(IstioCertificateRequestSchema, { csr, metadata: { NodeID: `node-${i}` } });
       const request = toBinary(IstioCertificateRequestSchema, message);
       const localAddress = `127.1.${i >> 8}.${i & 255}`;
@@ -92,46 +92,46 @@ async function agentsOf(authority: Authority, count: number): Promise<FakeAgent[
 
 interface Load {
   readonly signed: number;
-  readonly toldToComeAgain: number;
+  readonly deferred: number;
   readonly failed: readonly string[];
   readonly ms: number;
 }
 
 /** Sends requests without a pause until the returned function is called. */
-function fullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
+function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
   const startedAt = performance.now();
   const failed: string[] = [];
-  let [signed, toldToComeAgain, isOver] = [0, 0, false];
-  const askOn = async (agent: FakeAgent): Promise<void> => {
+  let [signed, deferred, isOver] = [0, 0, false];
+  const requestRepeatedly = async (agent: FakeAgent): Promise<void> => {
     while (!isOver) {
-      const answer = await agent.ask();
+      const result = await agent.requestCertificate();
       if (isOver) return;
-      if (answer.is === 'signed') signed++;
-      else if (answer.is === 'failed') failed.push(answer.why);
+      if (result.is === 'signed') signed++;
+      else if (result.is === 'failed') failed.push(result.why);
       else {
-        toldToComeAgain++;
-        await sleep(answer.afterMs);
+        deferred++;
+        await sleep(result.afterMs);
       }
     }
   };
-  const all = agents.flatMap((agent) => Array.from({ length: underWay }, () => askOn(agent)));
+  const all = agents.flatMap((agent) => Array.from({ length: concurrentRequests }, () => requestRepeatedly(agent)));
   return async () => {
     isOver = true;
     const ms = performance.now() - startedAt;
     await Promise.all(all);
-    return { signed, toldToComeAgain, failed, ms };
+    return { signed, deferred, failed, ms };
   };
 }
 
 /** @returns milliseconds until the agent has its certificate, and the number of attempts */
-async function comeBack(agent: FakeAgent): Promise<{ ms: number; tries: number; why?: string }> {
+async function requestUntilSigned(agent: FakeAgent): Promise<{ ms: number; tries: number; why?: string }> {
   const startedAt = performance.now();
   for (let tries = 1; ; tries++) {
-    const answer: Answer = await agent.ask();
+    const result: CertificateResult = await agent.requestCertificate();
     const ms = performance.now() - startedAt;
-    if (answer.is === 'signed') return { ms, tries };
-    if (answer.is === 'failed') return { ms, tries, why: answer.why };
-    await sleep(answer.afterMs);
+    if (result.is === 'signed') return { ms, tries };
+    if (result.is === 'failed') return { ms, tries, why: result.why };
+    await sleep(result.afterMs);
   }
 }
 
@@ -159,11 +159,11 @@ async function main(): Promise<number> {
     return 0;
   }
   const { quick, pilot } = values;
-  const seconds = wholeNumber('seconds', values.seconds, quick ? 2 : 10);
-  const proxies = wholeNumber('proxies', values.proxies, quick ? 20 : 300);
-  const changes = wholeNumber('changes', values.changes, quick ? 3 : 20);
-  const count = wholeNumber('agents', values.agents, quick ? 50 : 1_000);
-  const streams = wholeNumber('streams', values.streams, quick ? 20 : 500);
+  const seconds = integerFlag('seconds', values.seconds, quick ? 2 : 10);
+  const proxies = integerFlag('proxies', values.proxies, quick ? 20 : 300);
+  const changes = integerFlag('changes', values.changes, quick ? 3 : 20);
+  const count = integerFlag('agents', values.agents, quick ? 50 : 1_000);
+  const streams = integerFlag('streams', values.streams, quick ? 20 : 500);
   const figures: { -readonly [name in keyof IdentityFigures]?: number } = {};
   const wrong: string[] = [];
   const problems = await runWithPrograms(async (programs) => {
@@ -171,27 +171,27 @@ async function main(): Promise<number> {
     const { pid } = authority.server;
     const busy = await agentsOf(authority, busyAgents);
     // Starts threads and compiles code before the measurement.
-    const warm = fullSpeed(busy);
+    const warm = requestAtFullSpeed(busy);
     await sleep(1_000);
     wrong.push(...(await warm()).failed);
 
     const cpuBefore = cpuTimeMs(pid);
-    const stop = fullSpeed(busy);
+    const stop = requestAtFullSpeed(busy);
     await sleep(seconds * 1_000);
     const load = await stop();
     wrong.push(...load.failed);
     figures.certificatesPerSecond = (1_000 * load.signed) / load.ms;
     figures.serverCpuMsPerCertificate = (cpuTimeMs(pid) - cpuBefore) / load.signed;
-    print(`signed ${load.signed} in ${(load.ms / 1_000).toFixed(1)} s, deferred: ${load.toldToComeAgain}`);
+    print(`signed ${load.signed} in ${(load.ms / 1_000).toFixed(1)} s, deferred: ${load.deferred}`);
 
     const fleet = new FleetProcess(programs.env);
     programs.onEnd(() => fleet.end());
     await fleet.open({ port: authority.server.port, protocol: 'delta', sidecars: proxies });
     await pushes(authority, fleet, 2);
     const alone = await pushes(authority, fleet, changes);
-    const stopBeside = fullSpeed(busy);
+    const stopRequests = requestAtFullSpeed(busy);
     const beside = await pushes(authority, fleet, changes);
-    const loadBeside = await stopBeside();
+    const loadBeside = await stopRequests();
     wrong.push(...loadBeside.failed);
     figures.pushMs = medianOf(alone);
     figures.pushP99Ms = quantileOf(alone, 0.99);
@@ -201,19 +201,19 @@ async function main(): Promise<number> {
     for (const agent of busy) agent.close();
 
     const agents = await agentsOf(authority, count);
-    const served = await Promise.all(agents.map(comeBack));
+    const served = await Promise.all(agents.map(requestUntilSigned));
     for (const agent of agents) agent.close();
     wrong.push(...served.flatMap(({ why }) => why ?? []));
     const times = served.map(({ ms }) => ms);
     figures.agentsMedianMs = medianOf(times);
-    figures.agentsLastMs = times.reduce((most, ms) => Math.max(most, ms), 0);
+    figures.agentsLastMs = times.reduce((max, ms) => Math.max(max, ms), 0);
     figures.agentsToldToComeAgain = served.filter(({ tries }) => tries > 1).length;
     await fleet.end();
 
-    const { roots, token } = await placeOf(authority, 0);
+    const { roots, token } = await credentialsOf(authority, 0);
     const agent = await measureAgent(programs, { securePort: authority.securePort, roots, token }, streams);
-    figures.secretAnswerMs = medianOf(agent.answerMs);
-    figures.secretAnswerP99Ms = quantileOf(agent.answerMs, 0.99);
+    figures.secretAnswerMs = medianOf(agent.responseMs);
+    figures.secretAnswerP99Ms = quantileOf(agent.responseMs, 0.99);
     figures.agentRssMib = agent.rssMib;
     figures.agentRssAfterStreamsMib = agent.rssAfterStreamsMib;
   });
@@ -223,8 +223,8 @@ async function main(): Promise<number> {
   for (const [why, times] of kinds) print(`wrong: ${why} (${times} times)`);
   for (const problem of problems) print(problem);
   const goals = problems.length > 0 ? [] : goalsOf(figures as IdentityFigures);
-  for (const { what, wanted, measured, isMet } of goals) {
-    print(`${isMet ? 'met' : 'missed'}: ${wanted} ${what}: ${measured.toFixed(1)}`);
+  for (const { figureName, expected, measured, isMet } of goals) {
+    print(`${isMet ? 'met' : 'missed'}: ${expected} ${figureName}: ${measured.toFixed(1)}`);
   }
   print(JSON.stringify(figures));
   const isMissed = !quick && goals.some(({ isMet }) => !isMet);

@@ -50,9 +50,9 @@ async function measure(folder: string, flags: readonly string[]): Promise<number
   };
 
   const startedAt = performance.now();
-  const lap = (what: string): number => {
+  const lap = (step: string): number => {
     const ms = performance.now() - startedAt;
-    print(`${(ms / 1_000).toFixed(1).padStart(6)} s  ${what}`);
+    print(`${(ms / 1_000).toFixed(1).padStart(6)} s  ${step}`);
     return ms;
   };
   await execa('npm', ['install', '--no-audit', '--no-fund', ...flags, tarball], { cwd: installedIn, env });

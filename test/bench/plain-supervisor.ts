@@ -17,7 +17,7 @@ const usage = 'usage: plain-supervisor.ts --watch DIRECTORY --watch-delay-ms MS 
 const restartPauseMs = 100;
 const watchEveryMs = 50;
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** Runs one Envoy at a time. */
 class PlainSupervisor {
@@ -38,7 +38,7 @@ class PlainSupervisor {
     this.#child = child;
     this.#ordered = false;
     child.once('error', (error) => {
-      say(`cannot start Envoy: ${error.message}`);
+      print(`cannot start Envoy: ${error.message}`);
       process.exit(1);
     });
     child.once('exit', (code, signal) => void this.#exited(code, signal));
@@ -57,7 +57,7 @@ class PlainSupervisor {
   }
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
-    say(`Envoy ended: ${signal ?? `exit code ${code}`}`);
+    print(`Envoy ended: ${signal ?? `exit code ${code}`}`);
     this.#child = undefined;
     if (!this.#ordered && !this.#ending) await sleep(restartPauseMs);
     if (this.#ending) process.exit(0);

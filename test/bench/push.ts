@@ -1,6 +1,6 @@
 /** `npm run bench:push`: cost and latency of changes of the mesh; see the usage. */
 import { parseArgs } from 'node:util';
-import { exitWith, print, wholeNumber } from './bench-run.ts';
+import { exitWith, integerFlag, print } from './bench-run.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
 import { compareWithXdsload } from './push/compare-clients.ts';
 import { measureConnections } from './push/connections.ts';
@@ -11,13 +11,13 @@ import {
   type Figure,
   formatFigure,
   goalSize,
-  judgedByGrowth,
   missedGoals,
-  unjudgedGoals,
+  onlyGrowthGoals,
+  uncheckedGoals,
 } from './push/push-figures.ts';
 import { measureColdStart, measureFile, measurePushes, measureScaling } from './push/push-parts.ts';
 import { measureScopes, type ScopesPlan, scopesGoalSize } from './push/scopes.ts';
-import { Subjects } from './push/subjects.ts';
+import { AllMeasuredServers } from './push/subjects.ts';
 import { compareCores } from './push/two-cores.ts';
 import { measureVarieties, varietyRows } from './push/varied-meshes.ts';
 
@@ -39,7 +39,7 @@ type Part = (typeof parts)[number];
  * these parts choose their own number of sidecars.
  */
 const partsWithGoals = { delta: 'both', sotw: 'both', namespaces: 'both', file: 'services', cold: 'services' } as const;
-type Judged = keyof typeof partsWithGoals;
+type CheckedFigures = keyof typeof partsWithGoals;
 
 function size({ services, sidecars, changes }: ScopesPlan): string {
   return `${services} services, ${sidecars} sidecars, ${changes} changes`;
@@ -112,14 +112,14 @@ function readSettings(): Settings | undefined {
   if (values.help === true) return undefined;
   const named = values.only === undefined ? parts.slice(0, 4) : values.only.split(',');
   return {
-    services: wholeNumber('services', values.services, values.quick ? 100 : goalSize.services),
-    sidecars: wholeNumber('streams', values.streams, values.quick ? 20 : goalSize.sidecars),
-    rounds: wholeNumber('rounds', values.rounds, usualRounds(named, values.quick)),
+    services: integerFlag('services', values.services, values.quick ? 100 : goalSize.services),
+    sidecars: integerFlag('streams', values.streams, values.quick ? 20 : goalSize.sidecars),
+    rounds: integerFlag('rounds', values.rounds, defaultRounds(named, values.quick)),
     parts: [...named.map((part) => oneOf('only', parts, part)), ...(values.scaling ? (['scaling'] as const) : [])],
     rows: rowsOf(values.rows),
     scopes: {
-      services: wholeNumber('services', values.services, values.quick ? 300 : scopesGoalSize.services),
-      sidecars: wholeNumber('streams', values.streams, values.quick ? 20 : scopesGoalSize.sidecars),
+      services: integerFlag('services', values.services, values.quick ? 300 : scopesGoalSize.services),
+      sidecars: integerFlag('streams', values.streams, values.quick ? 20 : scopesGoalSize.sidecars),
       changes: values.quick ? 16 : scopesGoalSize.changes,
     },
     withGo: !values['without-go'],
@@ -131,7 +131,7 @@ function readSettings(): Settings | undefined {
 }
 
 /** Fewer rounds of varied meshes: one round has ten of them, or meshes of 5,000 services. */
-function usualRounds(named: readonly string[], quick: boolean): number {
+function defaultRounds(named: readonly string[], quick: boolean): number {
   if (named.every((part) => part === 'namespaces' || part === 'scopes'))
     return named.includes('scopes') || quick ? 1 : 3;
   return quick ? 2 : 5;
@@ -150,40 +150,42 @@ function oneOf<Name extends string>(flag: string, names: readonly Name[], text: 
   return name;
 }
 
-async function measureAll(programs: Programs, subjects: Subjects, settings: Settings): Promise<Figure[]> {
-  const wants = (part: Part): boolean => settings.parts.includes(part);
-  const protocols = (['delta', 'sotw'] as const).filter(wants);
+async function measureAll(programs: Programs, subjects: AllMeasuredServers, settings: Settings): Promise<Figure[]> {
+  const isSelected = (part: Part): boolean => settings.parts.includes(part);
+  const protocols = (['delta', 'sotw'] as const).filter(isSelected);
   return [
     ...(protocols.length > 0
       ? await measurePushes(programs, subjects, settings, protocols, (protocol) => protocol)
       : []),
-    ...(wants('file') ? await measureFile(programs, subjects, settings) : []),
-    ...(wants('cold') ? await measureColdStart(programs, subjects, settings) : []),
-    ...(wants('scaling') ? await measureScaling(programs, subjects, settings.rounds) : []),
-    ...(wants('namespaces') ? await measureVarieties(programs, subjects, settings) : []),
-    ...(wants('scopes') ? await measureScopes(programs, subjects, settings.scopes, settings.rounds) : []),
-    ...(wants('connections') ? await measureConnections(programs, subjects, settings) : []),
-    ...(wants('loop') ? await measureLoopDelays(programs, subjects) : []),
-    ...(wants('cores') ? await compareCores(programs, await subjects.of(settings.services), settings) : []),
+    ...(isSelected('file') ? await measureFile(programs, subjects, settings) : []),
+    ...(isSelected('cold') ? await measureColdStart(programs, subjects, settings) : []),
+    ...(isSelected('scaling') ? await measureScaling(programs, subjects, settings.rounds) : []),
+    ...(isSelected('namespaces') ? await measureVarieties(programs, subjects, settings) : []),
+    ...(isSelected('scopes') ? await measureScopes(programs, subjects, settings.scopes, settings.rounds) : []),
+    ...(isSelected('connections') ? await measureConnections(programs, subjects, settings) : []),
+    ...(isSelected('loop') ? await measureLoopDelays(programs, subjects) : []),
+    ...(isSelected('cores') ? await compareCores(programs, await subjects.of(settings.services), settings) : []),
   ];
 }
 
 /** Goals that are not checked because of the chosen settings. */
 function notes(settings: Settings, figures: readonly Figure[]): string[] {
-  const { parts: wanted, services, sidecars, scopes, withGo } = settings;
+  const { parts: selectedParts, services, sidecars, scopes, withGo } = settings;
   const isGoalSize = {
     services: services === goalSize.services,
     both: services === goalSize.services && sidecars === goalSize.sidecars,
   };
-  const ofOtherSize = wanted.filter((part) => part in partsWithGoals && !isGoalSize[partsWithGoals[part as Judged]]);
-  const growing = judgedByGrowth(figures).map(({ name }) => name);
+  const ofOtherSize = selectedParts.filter(
+    (part) => part in partsWithGoals && !isGoalSize[partsWithGoals[part as CheckedFigures]],
+  );
+  const growing = onlyGrowthGoals(figures).map(({ name }) => name);
   return [
     ...(withGo ? [] : ['not checked because of --without-go: ratios to go-control-plane']),
     ...ofOtherSize.map(
       (part) =>
         `not judged, for want of goals other than for ${goalSize.services} services and ${goalSize.sidecars} sidecars: ${part}`,
     ),
-    ...(wanted.includes('scopes') && scopes.changes < scopesGoalSize.changes
+    ...(selectedParts.includes('scopes') && scopes.changes < scopesGoalSize.changes
       ? [`not judged after fewer than ${scopesGoalSize.changes} changes: the heap of scopes`]
       : []),
     ...(growing.length > 0 ? [`checked by growth only, seconds are printed: ${growing.join('; ')}`] : []),
@@ -196,15 +198,15 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const { services, sidecars, rounds, flavor, pilot, flame, xdsload, scopes, parts: wanted } = settings;
-  if (wanted.join() === 'scopes') print(`${size(scopes)} (${flavor}), ${rounds} rounds`);
+  const { services, sidecars, rounds, flavor, pilot, flame, xdsload, scopes, parts: selectedParts } = settings;
+  if (selectedParts.join() === 'scopes') print(`${size(scopes)} (${flavor}), ${rounds} rounds`);
   else {
     print(`${services} services × ${endpointsEach} endpoints (${flavor}), ${sidecars} sidecars, ${rounds} rounds`);
   }
   const figures: Figure[] = [];
   const wrong: string[] = [];
   const problems = await runWithPrograms(async (programs) => {
-    const subjects = new Subjects(programs, { flavor, pilot, withGo: settings.withGo });
+    const subjects = new AllMeasuredServers(programs, { flavor, pilot, withGo: settings.withGo });
     if (flame !== undefined) await drawPushes(programs, await subjects.of(services), sidecars, flame);
     else if (xdsload !== undefined) {
       wrong.push(...(await compareWithXdsload(programs, await subjects.of(services), { xdsload, sidecars, rounds })));
@@ -213,7 +215,7 @@ async function main(): Promise<number> {
   const judged = settings.withGo ? figures : figures.map(({ ratioGoal: _, ...rest }) => rest);
   for (const each of judged) print(formatFigure(each));
   for (const note of figures.length > 0 ? notes(settings, judged) : []) print(note);
-  const all = [...problems, ...wrong, ...judged.flatMap(missedGoals), ...unjudgedGoals(judged)];
+  const all = [...problems, ...wrong, ...judged.flatMap(missedGoals), ...uncheckedGoals(judged)];
   for (const problem of all) print(problem);
   if (figures.length > 0) print(JSON.stringify({ services, sidecars, rounds, flavor, figures }));
   return all.length === 0 ? 0 : 1;

@@ -9,7 +9,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { type FleetPlan, nowMs } from '../sidecars/fleet.ts';
 import { FleetProcess } from '../sidecars/fleet-process.ts';
 import type { ClientTls } from '../sidecars/http2-stream.ts';
-import { exitWith, print, wholeNumber } from './bench-run.ts';
+import { exitWith, integerFlag, print } from './bench-run.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
 import { Crowd } from './push/crowd.ts';
@@ -95,9 +95,9 @@ spec:
 `;
 
 async function measure(programs: Programs): Promise<Round[]> {
-  const streams = wholeNumber('streams', values.streams, 5_000);
-  const services = wholeNumber('services', values.services, 200);
-  const dialMs = wholeNumber('dial', values.dial, 20_000);
+  const streams = integerFlag('streams', values.streams, 5_000);
+  const services = integerFlag('services', values.services, 200);
+  const dialMs = integerFlag('dial', values.dial, 20_000);
   const mesh = new BenchMesh(join(programs.root, 'mesh'), { services, endpoints: endpointsEach, flavor: 'istio' });
   const probeFile = join(mesh.configDirectory, 'probe.yaml');
   let marks = 100_000;
@@ -139,8 +139,8 @@ async function measure(programs: Programs): Promise<Round[]> {
   const crowd = new Crowd(programs, server.port, crowdPlan, crowdPriority);
   for (let left = streams; left > 0; left -= 2_500) await crowd.grow(Math.min(left, 2_500));
   const rounds: Round[] = [];
-  for (let round = 0; round < wholeNumber('rounds', values.rounds, 1); round++) {
-    const before = await pushes(push, (done) => done >= pushesBefore);
+  for (let round = 0; round < integerFlag('rounds', values.rounds, 1); round++) {
+    const durationsBeforeStop = await pushes(push, (done) => done >= pushesBefore);
     let [stoppedAtMs, listensAtMs] = [0, 0];
     let isOver = false;
     let during: Promise<number[]> = Promise.resolve([]);
@@ -162,7 +162,7 @@ async function measure(programs: Programs): Promise<Round[]> {
       0,
     );
     const refused = attempts - portClosed - streams;
-    const [pushBefore, pushDuring] = [before, await during];
+    const [pushBefore, pushDuring] = [durationsBeforeStop, await during];
     rounds.push({
       halfMs: quantileOf(fullAtMs, 0.5) - listensAtMs,
       allMs: fullAtMs.at(-1)! - listensAtMs,
@@ -219,11 +219,11 @@ function secured(root: string, port: number) {
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
 function row({ halfMs, allMs, refused, refusedShare, portClosed, downMs, cpuMs, load, ...round }: Round): string {
-  const { pushBeforeMs: before, pushDuringMs: during, reasons } = round;
+  const { pushBeforeMs: beforeStop, pushDuringMs: during, reasons } = round;
   return (
     `  half ${seconds(halfMs)}, all ${seconds(allMs)}; refused ${refused} (${(refusedShare * 100).toFixed(1)} %), ` +
     `port closed for ${seconds(downMs)}: ${portClosed} attempts; CPU ${seconds(cpuMs)}; pushes ` +
-    `${before.p50.toFixed(0)}/${before.p99.toFixed(0)} ms before, ${during.p50.toFixed(0)}/${during.p99.toFixed(0)} ms ` +
+    `${beforeStop.p50.toFixed(0)}/${beforeStop.p99.toFixed(0)} ms before, ${during.p50.toFixed(0)}/${during.p99.toFixed(0)} ms ` +
     `during (${during.count}); load ${load.toFixed(1)}; ${JSON.stringify(reasons)}`
   );
 }

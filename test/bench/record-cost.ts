@@ -25,9 +25,9 @@ export function recordCostUs(lines: readonly TraceLine[]): number {
   return medianOf(costs) / (repetitions * records.length);
 }
 
-function cpuUs(deed: () => void): number {
-  const before = process.cpuUsage();
-  deed();
-  const { user, system } = process.cpuUsage(before);
+function cpuUs(task: () => void): number {
+  const startUsage = process.cpuUsage();
+  task();
+  const { user, system } = process.cpuUsage(startUsage);
   return user + system;
 }

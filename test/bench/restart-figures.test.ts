@@ -9,7 +9,7 @@ const samples = (count: number, change: (index: number) => Partial<AgentUsage> =
   Array.from({ length: count + 1 }, (_, index) => ({ ...steady, ...change(index) }));
 
 const goodRun: RestartRun = {
-  wanted: 20,
+  requested: 20,
   requests: 5_000,
   failed: 0,
   timesToLiveMs: Array.from({ length: 20 }, (_, index) => 200 + index),

@@ -4,7 +4,7 @@ import { medianOf, quantileOf } from './statistics.ts';
 
 export interface RestartRun {
   /** Number of requested restarts. */
-  readonly wanted: number;
+  readonly requested: number;
   readonly requests: number;
   readonly failed: number;
   /** Time from spawn to live of each epoch after the first, by the agent's trace. */
@@ -37,14 +37,14 @@ export function growthProblems(usage: readonly AgentUsage[]): string[] {
   const median = (samples: readonly AgentUsage[], key: keyof AgentUsage): number =>
     medianOf(samples.map((sample) => sample[key]));
   const grown = (
-    what: string,
+    resource: string,
     key: keyof AgentUsage,
     allowed: (first: number) => number,
     unit: (value: number) => string = String,
   ): string[] => {
     const first = median(afterRestarts.slice(0, tenth), key);
     const last = median(afterRestarts.slice(-tenth), key);
-    return last <= allowed(first) ? [] : [`${what} grew from ${unit(first)} to ${unit(last)}`];
+    return last <= allowed(first) ? [] : [`${resource} grew from ${unit(first)} to ${unit(last)}`];
   };
   const allowedRss = (first: number): number => first + Math.max(first * rssAllowance.share, rssAllowance.bytes);
   return [
@@ -56,13 +56,13 @@ export function growthProblems(usage: readonly AgentUsage[]): string[] {
 
 /** One sentence for each problem. */
 export function problemsOf(run: RestartRun): string[] {
-  const { wanted, requests, failed, servedAfterMs, coldStarts, failedEpochs, usage } = run;
+  const { requested, requests, failed, servedAfterMs, coldStarts, failedEpochs, usage } = run;
   return [
     ...(requests > 0 ? [] : ['no request was made']),
     ...(failed === 0 ? [] : [`${failed} of ${requests} requests failed`]),
-    ...(servedAfterMs.length === wanted
+    ...(servedAfterMs.length === requested
       ? []
-      : [`only ${servedAfterMs.length} of ${wanted} restarts came to their end`]),
+      : [`only ${servedAfterMs.length} of ${requested} restarts came to their end`]),
     ...(coldStarts <= 1 ? [] : [`${coldStarts - 1} restarts were not hot`]),
     ...(failedEpochs === 0 ? [] : [`${failedEpochs} epochs failed`]),
     ...growthProblems(usage),

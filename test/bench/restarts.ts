@@ -9,7 +9,7 @@ import type { LoadRun } from '../load/load-process.ts';
 import type { ClientPlan } from '../load/plan.ts';
 import { formatReport } from '../load/report.ts';
 import { type AgentUsage, settledUsage } from './agent-usage.ts';
-import { type Bench, exitWith, print, runBench, wholeNumber } from './bench-run.ts';
+import { type Bench, exitWith, integerFlag, print, runBench } from './bench-run.ts';
 import { formatRestartRun, formatUsage, growthRule, problemsOf, type RestartRun } from './restart-figures.ts';
 
 const usageText = `Usage: npm run bench:restarts -- [--restarts N] [--requests-seconds S] [--drain D] [--parent-shutdown P]
@@ -58,10 +58,10 @@ function readSettings(): Settings | undefined {
   });
   if (values.help === true) return undefined;
   return {
-    restarts: wholeNumber('restarts', values.restarts, 200),
-    requestsMs: 1_000 * wholeNumber('requests-seconds', values['requests-seconds'], 1),
-    drainMs: 1_000 * wholeNumber('drain', values.drain, 1),
-    parentShutdownMs: 1_000 * wholeNumber('parent-shutdown', values['parent-shutdown'], 4),
+    restarts: integerFlag('restarts', values.restarts, 200),
+    requestsMs: 1_000 * integerFlag('requests-seconds', values['requests-seconds'], 1),
+    drainMs: 1_000 * integerFlag('drain', values.drain, 1),
+    parentShutdownMs: 1_000 * integerFlag('parent-shutdown', values['parent-shutdown'], 4),
   };
 }
 
@@ -93,7 +93,7 @@ async function measure({ mesh }: Bench, settings: Settings, run: Measured): Prom
       run.servedAfterMs.push(await restartByCertificate(mesh, settings));
       for (const { baseId } of mesh.envoysOf(gateway)) baseIds.add(baseId);
       run.usage.push(await settledUsage(gateway.program.pid, baseIds));
-      await tellProgress(restart, settings, load, run);
+      await printProgress(restart, settings, load, run);
     }
   } finally {
     stopFollowing();
@@ -133,7 +133,7 @@ function noteTraceLine(line: TraceLine, run: Measured): void {
   else run.timesToLiveMs.push(Number(timeToLiveMs));
 }
 
-async function tellProgress(restart: number, settings: Settings, load: LoadRun, run: Measured): Promise<void> {
+async function printProgress(restart: number, settings: Settings, load: LoadRun, run: Measured): Promise<void> {
   const { total, failed } = await load.report();
   print(
     `${String(restart).padStart(4)}/${settings.restarts}  live in ${Math.round(run.timesToLiveMs.at(-1) ?? 0)} ms, ` +
@@ -157,7 +157,7 @@ async function main(): Promise<number> {
     print('a parent that ends before drain + longest request cuts requests: expect failures');
   }
   const run: Measured = {
-    wanted: restarts,
+    requested: restarts,
     requests: 0,
     failed: 0,
     timesToLiveMs: [],

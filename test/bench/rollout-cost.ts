@@ -1,6 +1,6 @@
 /** `node test/bench/rollout-cost.ts`: cost of make before break; see the usage. */
 import { parseArgs } from 'node:util';
-import { exitWith, print, wholeNumber } from './bench-run.ts';
+import { exitWith, integerFlag, print } from './bench-run.ts';
 import { runWithPrograms } from './programs.ts';
 import { measureRolloutCost, type RolloutCost } from './push/rollout-cost.ts';
 import { medianOf } from './statistics.ts';
@@ -47,7 +47,7 @@ const timesOf = ({ cpuMs, ackMs }: RolloutCost): (readonly [of: string, ms: numb
   ...Object.entries(ackMs).map(([change, ms]) => [`${change} acknowledged`, ms] as const),
 ];
 
-const told = (cost: RolloutCost): string =>
+const describeCost = (cost: RolloutCost): string =>
   [
     `${Math.round(cost.connectionBytes)} bytes a connection`,
     ...timesOf(cost).map(([of, ms]) => `${of} ${ms.toFixed(1)} ms`),
@@ -55,8 +55,10 @@ const told = (cost: RolloutCost): string =>
 
 /** Ratios between the two servers of each round. */
 function ratios({ with: enabled, without: disabled }: Record<'with' | 'without', readonly RolloutCost[]>): string {
-  const others = disabled.map(timesOf);
-  const rounds = enabled.map((cost, round) => timesOf(cost).map(([, ms], index) => ms / others[round]![index]![1]));
+  const disabledTimes = disabled.map(timesOf);
+  const rounds = enabled.map((cost, round) =>
+    timesOf(cost).map(([, ms], index) => ms / disabledTimes[round]![index]![1]),
+  );
   return timesOf(enabled[0]!)
     .map(([of], index) => `${of} ${medianOf(rounds.map((round) => round[index]!)).toFixed(2)}`)
     .join(', ');
@@ -65,11 +67,11 @@ function ratios({ with: enabled, without: disabled }: Record<'with' | 'without',
 if (values.help) print(usage);
 else {
   const plan = {
-    services: wholeNumber('services', values.services, 200),
-    sidecars: wholeNumber('streams', values.streams, 200),
-    changes: wholeNumber('changes', values.changes, 3),
+    services: integerFlag('services', values.services, 200),
+    sidecars: integerFlag('streams', values.streams, 200),
+    changes: integerFlag('changes', values.changes, 3),
   };
-  const rounds = wholeNumber('rounds', values.rounds, 1);
+  const rounds = integerFlag('rounds', values.rounds, 1);
   await exitWith(async () => {
     const errors = await runWithPrograms(async (programs) => {
       for (const protocol of ['delta', 'sotw'] as const) {
@@ -82,7 +84,7 @@ else {
           }
         }
         for (const [variant, all] of Object.entries(costs))
-          print(`${protocol} ${variant.padEnd(8)} ${told(medians(all))}`);
+          print(`${protocol} ${variant.padEnd(8)} ${describeCost(medians(all))}`);
         print(`${protocol} ratio    ${ratios(costs)}`);
       }
     });

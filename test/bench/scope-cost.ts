@@ -46,8 +46,8 @@ const sidecar = (index: number, hosts: readonly string[] = ['./*', 'istio-system
   givenObject('Sidecar', `ns-${index}`, 'default', { egress: [{ hosts, captureMode: 'DEFAULT' }] });
 
 function externalName(index: number): Config {
-  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
-  const spec = { type: 'ExternalName', externalName: host(index), publishNotReadyAddresses: false, ...own };
+  const addressing = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: host(index), publishNotReadyAddresses: false, ...addressing };
   return givenObject('Service', space(index), `name-${index}`, { spec, status: { loadBalancer: { ingress: [] } } });
 }
 
@@ -59,15 +59,15 @@ function heapMb(): number {
 }
 
 function measured<T>(name: string, work: () => T, more: (result: T) => string = () => ''): T {
-  const before = process.cpuUsage();
+  const startUsage = process.cpuUsage();
   const result = work();
-  const { user, system } = process.cpuUsage(before);
+  const { user, system } = process.cpuUsage(startUsage);
   console.log(`${name.padEnd(40)} ${String(Math.round((user + system) / 100) / 10).padStart(9)} ms  ${more(result)}`);
   return result;
 }
 
 /** Properties that distinguish a sidecar from all others. */
-function differing(index: number): GivenNodeOptions {
+function distinguishingOptions(index: number): GivenNodeOptions {
   if (variety === 'locality') return { locality: `region-${index}/zone/rack` };
   if (variety === 'labels') return { labels: { app: `app-${index}` } };
   if (variety === 'version') return { metadata: { ISTIO_VERSION: `1.${index}.0` } };
@@ -75,19 +75,19 @@ function differing(index: number): GivenNodeOptions {
 }
 
 /** Generates resources as a stream does, in slices. @returns CPU time of the longest slice, in milliseconds */
-function taken(node: MeshNode, type: string, names: readonly string[] | '*'): number {
-  let longestMs = 0;
+function generateInSlices(node: MeshNode, type: string, names: readonly string[] | '*'): number {
+  let maxMs = 0;
   const stretch = <T>(work: () => T): T => {
-    const before = process.threadCpuUsage();
+    const startUsage = process.threadCpuUsage();
     const result = work();
-    const { user, system } = process.threadCpuUsage(before);
-    longestMs = Math.max(longestMs, (user + system) / 1000);
+    const { user, system } = process.threadCpuUsage(startUsage);
+    maxMs = Math.max(maxMs, (user + system) / 1000);
     return result;
   };
   const preparation = stretch(() => node.prepare(type, names));
   while (preparation !== undefined && stretch(() => preparation.piece()));
   stretch(() => (preparation === undefined ? node.get(type, names) : preparation.result()));
-  return longestMs;
+  return maxMs;
 }
 
 async function routes(): Promise<void> {
@@ -107,12 +107,13 @@ async function routes(): Promise<void> {
   const nodes = Array.from({ length: Number(sidecars) }, (_, index) =>
     world.connect(`10.${variety === 'served' ? 1 : 9}.${index >> 8}.${index & 255}`, {
       namespace: `ns-${index % namespaces}`,
-      ...differing(index),
+      ...distinguishingOptions(index),
     }),
   );
   const names = all.map((index) => `outbound|8080||${host(index)}`);
   const watched = [clusterType, endpointType, listenerType, routeType];
-  const wanted = (type: string) => (type === endpointType ? names : type === routeType ? ['8080'] : ('*' as const));
+  const requestedNames = (type: string) =>
+    type === endpointType ? names : type === routeType ? ['8080'] : ('*' as const);
   const counts = () => ({ ...world.cache.counts, encodings: world.encodings });
   let last = counts();
   const spent = () => {
@@ -123,13 +124,13 @@ async function routes(): Promise<void> {
   };
   console.log(`heap ${heapMb().toFixed(0)} MB`);
   for (const type of watched) {
-    let longestMs = 0;
+    let maxMs = 0;
     measured(
       `initial ${type.split('.').at(-1)}`,
       () => {
-        for (const node of nodes) longestMs = Math.max(longestMs, taken(node, type, wanted(type)));
+        for (const node of nodes) maxMs = Math.max(maxMs, generateInSlices(node, type, requestedNames(type)));
       },
-      () => `${spent()}, longest stretch ${longestMs.toFixed(0)} ms`,
+      () => `${spent()}, longest stretch ${maxMs.toFixed(0)} ms`,
     );
     const { rss, external } = process.memoryUsage();
     console.log(
@@ -139,13 +140,15 @@ async function routes(): Promise<void> {
   console.log(`heap ${heapMb().toFixed(0)} MB, rss ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`);
   const push = (object: Config) => {
     const change = world.put(object);
-    const concern = measured('  whom it concerns', () =>
+    const affected = measured('  whom it concerns', () =>
       nodes.map((node) => ({ node, types: node.typesToPush(change, watched) })),
     );
     for (const type of watched) {
-      const concerned = concern.filter(({ types }) => types.includes(type));
-      if (concerned.length === 0) continue;
-      measured(`  ${type.split('.').at(-1)}`, () => concerned.map(({ node }) => node.get(type, wanted(type))));
+      const affectedNodes = affected.filter(({ types }) => types.includes(type));
+      if (affectedNodes.length === 0) continue;
+      measured(`  ${type.split('.').at(-1)}`, () =>
+        affectedNodes.map(({ node }) => node.get(type, requestedNames(type))),
+      );
     }
   };
   for (const round of [1, 2, 3]) {
@@ -171,10 +174,11 @@ async function routes(): Promise<void> {
     for (let at = 0; at < 50; at++) {
       const { user, system } = process.cpuUsage();
       const one = (at % 2 ? 7 : 3) * at + part;
-      const told = world.put(
+      const changed = world.put(
         at % 2 ? destinationRule(one % services, 20 + part) : virtualService(one % services, part),
       );
-      for (const node of nodes) for (const type of node.typesToPush(told, watched)) node.get(type, wanted(type));
+      for (const node of nodes)
+        for (const type of node.typesToPush(changed, watched)) node.get(type, requestedNames(type));
       const used = process.cpuUsage({ user, system });
       cpuMs += (used.user + used.system) / 1000;
       // Weakly held objects are released between two turns of the event loop.

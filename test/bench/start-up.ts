@@ -25,7 +25,7 @@ const { values } = parseArgs({
 
 interface Start {
   /** From exec of the program to exec of Envoy, with the purpose of Envoy's run. */
-  readonly execs: readonly { readonly what: string; readonly ms: number }[];
+  readonly execs: readonly { readonly purpose: string; readonly ms: number }[];
   readonly cpuMs: number;
   readonly rssMb: number;
 }
@@ -42,7 +42,7 @@ async function freePorts(count: number): Promise<number[]> {
  * An Envoy that records its time of execution. The script uses only shell builtins, because `date` would start another
  * process.
  */
-function notingEnvoy(folder: string): string {
+function recordingEnvoy(folder: string): string {
   const path = join(folder, 'envoy');
   const log = join(folder, 'execs');
   writeFileSync(
@@ -70,7 +70,7 @@ async function start(root: string, idleMs: number): Promise<Start> {
           '--runDir',
           join(folder, 'run'),
         ])
-        .concat(['--binaryPath', notingEnvoy(folder), '--terminationDrainDuration', '100ms']),
+        .concat(['--binaryPath', recordingEnvoy(folder), '--terminationDrainDuration', '100ms']),
       {
         cwd: folder,
         stdio: 'ignore',
@@ -88,11 +88,11 @@ async function start(root: string, idleMs: number): Promise<Start> {
       (existsSync(join(folder, 'execs')) ? readFileSync(join(folder, 'execs'), 'utf8') : '')
         .split('\n')
         .flatMap((line) => {
-          const [at, what] = line.split(' ');
-          return what === undefined ? [] : [{ what, ms: (Number(at) - begun) / 1_000 }];
+          const [at, purpose] = line.split(' ');
+          return purpose === undefined ? [] : [{ purpose, ms: (Number(at) - begun) / 1_000 }];
         });
     const limit = performance.now() + 20_000;
-    while (!execs().some(({ what }) => what === 'serve')) {
+    while (!execs().some(({ purpose }) => purpose === 'serve')) {
       if (performance.now() > limit) throw new Error('no Envoy in 20 s');
       await sleep(10);
     }
@@ -125,12 +125,12 @@ for (let round = 0; round <= Number(values.starts); round++) {
 const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
 for (const [root, all] of starts) {
   console.log(root === packageRoot() ? 'this checkout' : root);
-  const whats = ['flags', 'validate', 'serve'] as const;
-  for (const what of whats) {
-    const ms = all.flatMap(({ execs }) => execs.find((exec) => exec.what === what)?.ms ?? []);
+  const purposes = ['flags', 'validate', 'serve'] as const;
+  for (const purpose of purposes) {
+    const ms = all.flatMap(({ execs }) => execs.find((exec) => exec.purpose === purpose)?.ms ?? []);
     if (ms.length === 0) continue;
     console.log(
-      `  exec to exec of Envoy (${what}): median ${median(ms).toFixed(0)} ms, least ${Math.min(...ms).toFixed(0)} ms`,
+      `  exec to exec of Envoy (${purpose}): median ${median(ms).toFixed(0)} ms, least ${Math.min(...ms).toFixed(0)} ms`,
     );
   }
   console.log(`  processor time until then: median ${median(all.map(({ cpuMs }) => cpuMs))} ms`);

@@ -11,7 +11,7 @@ import { sharedMemoryFile } from './agent-usage.ts';
 export const subjectNames = ['pilot-agent', 'plain supervisor'] as const;
 export type SubjectName = (typeof subjectNames)[number];
 
-export interface Subject {
+export interface FaultSubject {
   readonly name: SubjectName;
   readonly program: Program;
   /** Running Envoys, oldest epoch first. */
@@ -26,7 +26,7 @@ export type EnvoyCommand = readonly string[];
  *
  * @param bootstrapFile custom bootstrap instead of a generated one
  */
-export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<Subject> {
+export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<FaultSubject> {
   const gateway = mesh.startGateway(bootstrapFile === undefined ? [] : ['--customConfigFile', bootstrapFile]);
   await mesh.waitForAgent(gateway);
   await mesh.waitForAnswer(mesh.httpsTarget);
@@ -37,7 +37,7 @@ export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<Su
  * Command line of an agent's Envoy with a copy of its bootstrap, for a start without the agent. Hot restart is off: a
  * plain supervisor does not use it and would leave shared memory behind.
  */
-export function plainCommand(mesh: Mesh, agent: Subject): EnvoyCommand {
+export function plainCommand(mesh: Mesh, agent: FaultSubject): EnvoyCommand {
   const [envoy] = agent.envoys();
   if (envoy === undefined) throw new Error('the agent has no Envoy whose command line could be taken');
   const file = envoy.command[envoy.command.indexOf('-c') + 1]!;
@@ -55,7 +55,7 @@ export async function startPlainSupervisor(
   command: EnvoyCommand,
   watchDelayMs: number,
   onStarted: (program: Program) => void,
-): Promise<Subject> {
+): Promise<FaultSubject> {
   const program = Program.run('plain supervisor', process.execPath, {
     args: [
       join(import.meta.dirname, 'plain-supervisor.ts'),

@@ -2,7 +2,7 @@
  * Bootstraps of calibration scenarios: a listener that responds with the name of its Envoy, an admin interface, and
  * dynamic resources that delay the start.
  */
-import type { Start } from './scenario.ts';
+import type { StartStep } from './scenario.ts';
 
 export interface BootstrapPorts {
   readonly admin: number;
@@ -12,7 +12,7 @@ export interface BootstrapPorts {
 }
 
 /** Every response contains the name of the Envoy. */
-export function bootstrap({ name, configuration, giveUpMs }: Start, ports: BootstrapPorts): object {
+export function bootstrap({ name, configuration, giveUpMs }: StartStep, ports: BootstrapPorts): object {
   const waits = configuration === 'awaited' || configuration === 'never there';
   return {
     node: { id: 'calibration', cluster: 'calibration' },
@@ -30,11 +30,11 @@ export function bootstrap({ name, configuration, giveUpMs }: Start, ports: Boots
 const loopback = (port: number): object => ({ socket_address: { address: '127.0.0.1', port_value: port } });
 
 function listener(name: string, port: number): object {
-  const answer = { match: { prefix: '/' }, direct_response: { status: 200, body: { inline_string: name } } };
+  const route = { match: { prefix: '/' }, direct_response: { status: 200, body: { inline_string: name } } };
   const manager = {
     '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
     stat_prefix: 'http',
-    route_config: { virtual_hosts: [{ name: 'all', domains: ['*'], routes: [answer] }] },
+    route_config: { virtual_hosts: [{ name: 'all', domains: ['*'], routes: [route] }] },
     http_filters: [
       {
         name: 'envoy.filters.http.router',

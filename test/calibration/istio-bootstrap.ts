@@ -105,7 +105,7 @@ async function istio(version: string, cache: string): Promise<string> {
   return Dir;
 }
 
-function flagDifferences(code: string, own: Readonly<Record<string, unknown>>): string[] {
+function flagDifferences(code: string, ourValues: Readonly<Record<string, unknown>>): string[] {
   const lines = (flagsOfIstio.exec(code)?.[1] ?? '').split('\n');
   const theirs = new Map(
     lines.flatMap((line) => {
@@ -114,9 +114,9 @@ function flagDifferences(code: string, own: Readonly<Record<string, unknown>>): 
     }),
   );
   if (theirs.size === 0) return ['runtime flags: not found in pkg/bootstrap/config.go'];
-  const names = new Set([...theirs.keys(), ...Object.keys(own)]);
+  const names = new Set([...theirs.keys(), ...Object.keys(ourValues)]);
   return [...names].flatMap((flag) => {
-    const [mine, other] = [JSON.stringify(own[flag]), theirs.get(flag)];
+    const [mine, other] = [JSON.stringify(ourValues[flag]), theirs.get(flag)];
     return mine === other ? [] : [`runtime flag ${flag}: ours ${mine}, Istio's ${other}`];
   });
 }
@@ -131,8 +131,8 @@ async function main(): Promise<number> {
     const seen = new Set<RegExp>();
     let compared = 0;
     for (const input of inputs) {
-      const own = await bootstrapOf(input);
-      const [ours, theirs] = [leavesOf(own), leavesOf(await bootstrapOf(input, template))];
+      const ourValues = await bootstrapOf(input);
+      const [ours, theirs] = [leavesOf(ourValues), leavesOf(await bootstrapOf(input, template))];
       for (const path of new Set([...ours.keys(), ...theirs.keys()])) {
         compared++;
         // The node is an input.
@@ -143,7 +143,7 @@ async function main(): Promise<number> {
         else seen.add(reason[0]);
       }
       if (input.config !== undefined) continue;
-      const { layered_runtime: runtime } = own as {
+      const { layered_runtime: runtime } = ourValues as {
         readonly layered_runtime: { readonly layers: readonly { readonly static_layer?: object }[] };
       };
       const code = readFileSync(join(folder, 'pkg/bootstrap/config.go'), 'utf8');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { departures, type Elapsed, Observations } from './observations.ts';
+import { deviations, type Elapsed, Observations } from './observations.ts';
 
-const exact = (ms: number): Elapsed => ({ least: ms, most: ms });
+const exact = (ms: number): Elapsed => ({ minMs: ms, maxMs: ms });
 const clean = { code: 0, signal: null, refusedByParent: false };
 
 function log(happen: (observations: Observations) => void, elapsed = exact(0)): Observations['entries'] {
@@ -12,14 +12,14 @@ function log(happen: (observations: Observations) => void, elapsed = exact(0)): 
 
 test('the same events at similar times are no deviation', () => {
   const exit = (observations: Observations): void => observations.exited('0', clean);
-  expect(departures(log(exit, exact(3_400)), log(exit, { least: 3_000, most: 3_200 }))).toEqual([]);
+  expect(deviations(log(exit, exact(3_400)), log(exit, { minMs: 3_000, maxMs: 3_200 }))).toEqual([]);
 });
 
 test('a different exit code and a missing exit are deviations', () => {
   const real = log((observations) => observations.exited('0', clean));
   const model = log((observations) => observations.exited('0', { ...clean, code: 1 }));
-  expect(departures(real, model)).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: 0 exits: code 1']);
-  expect(departures(real, [])).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: nothing more']);
+  expect(deviations(real, model)).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: 0 exits: code 1']);
+  expect(deviations(real, [])).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: nothing more']);
 });
 
 test('a different order is a deviation, unless the order was left open', () => {
@@ -28,22 +28,22 @@ test('a different order is a deviation, unless the order was left open', () => {
       for (const name of [first, second]) observations.exited(name, clean);
       if (open) observations.leaveOrderOpen(['0', '1']);
     });
-  expect(departures(both('0', '1', false), both('1', '0', false))).toHaveLength(1);
-  expect(departures(both('0', '1', true), both('1', '0', true))).toEqual([]);
+  expect(deviations(both('0', '1', false), both('1', '0', false))).toHaveLength(1);
+  expect(deviations(both('0', '1', true), both('1', '0', true))).toEqual([]);
 });
 
 test("a time far outside of the model's range is a deviation", () => {
   const exit = (observations: Observations): void => observations.exited('0', clean);
   const model = log(exit, exact(10_000));
-  expect(departures(log(exit, exact(200)), model)).toEqual([
+  expect(deviations(log(exit, exact(200)), model)).toEqual([
     'step 1: 0 exits: code 0: after 200 ms on the real Envoy; the model allows 10000 to 10000 ms',
   ]);
-  expect(departures(log(exit, exact(40_000)), model)).toHaveLength(1);
+  expect(deviations(log(exit, exact(40_000)), model)).toHaveLength(1);
 });
 
 test('an observation names the owner of each admin port, its state, and the serving processes', () => {
   const [entry] = log((observations) =>
-    observations.looked({
+    observations.recordObservation({
       admins: [
         { family: 'main', admin: { name: '1', live: false, marked: true } },
         { family: 'beside', admin: 'silent' },

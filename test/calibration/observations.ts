@@ -3,8 +3,8 @@ import type { CalibrationSignal, Family } from './scenario.ts';
 
 /** Milliseconds. A real run gives the time with and without the duration of observations. The model gives its range. */
 export interface Elapsed {
-  readonly least: number;
-  readonly most: number;
+  readonly minMs: number;
+  readonly maxMs: number;
 }
 
 export interface Observation {
@@ -13,7 +13,7 @@ export interface Observation {
   readonly elapsed?: Elapsed;
 }
 
-export interface Exit {
+export interface EnvoyExit {
   readonly code: number | null;
   readonly signal: string | null;
   readonly refusedByParent: boolean;
@@ -31,39 +31,39 @@ export type AdminSeen =
       readonly marked: boolean;
     };
 
-export interface Seen {
+export interface HostObservation {
   readonly admins: readonly { readonly family: Family; readonly admin: AdminSeen }[];
   /** Processes that respond to new connections at the listener port. */
   readonly serving: readonly string[];
 }
 
-export type Happening = 'is live' | 'has the admin port' | 'is blocked' | 'takes no more connections';
+export type EnvoyEvent = 'is live' | 'has the admin port' | 'is blocked' | 'takes no more connections';
 
 /** Time from the previous call until `agoMs` before now. */
-export type Lap = (agoMs: number) => Elapsed;
+export type ElapsedSince = (agoMs: number) => Elapsed;
 
 export class Observations {
   readonly entries: Observation[] = [];
-  readonly #lap: Lap;
+  readonly #lap: ElapsedSince;
 
-  constructor(lap: Lap) {
+  constructor(lap: ElapsedSince) {
     this.#lap = lap;
   }
 
-  did(text: string): void {
+  ordered(text: string): void {
     this.entries.push({ text: `→ ${text}` });
   }
 
   signalled(name: string, signal: CalibrationSignal): void {
-    this.did(`${signal} to ${name}`);
+    this.ordered(`${signal} to ${name}`);
   }
 
   /** @param agoMs delay until the event was observed */
-  happened(name: string, what: Happening, agoMs = 0): void {
-    this.#add(`${name} ${what}`, agoMs);
+  occurred(name: string, event: EnvoyEvent, agoMs = 0): void {
+    this.#add(`${name} ${event}`, agoMs);
   }
 
-  exited(name: string, exit: Exit): void {
+  exited(name: string, exit: EnvoyExit): void {
     const how = exit.signal ?? `code ${exit.code}`;
     this.#add(`${exitOf(name)}${how}${exit.refusedByParent ? ', refused by its parent' : ''}`);
   }
@@ -72,8 +72,8 @@ export class Observations {
     return this.entries.some(({ text }) => text.startsWith(exitOf(name)));
   }
 
-  looked({ admins, serving }: Seen): void {
-    const interfaces = admins.map(({ family, admin }) => `${family} admin: ${wordsFor(admin)}`);
+  recordObservation({ admins, serving }: HostObservation): void {
+    const interfaces = admins.map(({ family, admin }) => `${family} admin: ${adminText(admin)}`);
     const servers = serving.length === 0 ? 'nobody' : serving.toSorted().join(' and ');
     this.entries.push({ text: [...interfaces, `serving: ${servers}`].join('; ') });
   }
@@ -97,7 +97,7 @@ export class Observations {
 
 const exitOf = (name: string): string => `${name} exits: `;
 
-function wordsFor(admin: AdminSeen): string {
+function adminText(admin: AdminSeen): string {
   if (typeof admin === 'string') return admin;
   return `${admin.name}${admin.live ? '' : ' (not live)'}${admin.marked ? ', mark set' : ''}`;
 }
@@ -110,14 +110,14 @@ const lateMs = 5_000;
 const earlyMs = 1_000;
 
 /** One line for each deviation of the model from the log of the real Envoy. */
-export function departures(real: readonly Observation[], model: readonly Observation[]): string[] {
+export function deviations(real: readonly Observation[], model: readonly Observation[]): string[] {
   const length = Math.max(real.length, model.length);
   const found: string[] = [];
   for (let index = 0; index < length; index++) {
     const seen = real[index]?.text ?? 'nothing more';
-    const told = model[index]?.text ?? 'nothing more';
+    const expected = model[index]?.text ?? 'nothing more';
     // Later differences result from the first one.
-    if (seen !== told) return [...found, `step ${index + 1}: the real Envoy: ${seen}; the model: ${told}`];
+    if (seen !== expected) return [...found, `step ${index + 1}: the real Envoy: ${seen}; the model: ${expected}`];
     const late = lateness(real[index]!.elapsed, model[index]!.elapsed);
     if (late !== undefined) found.push(`step ${index + 1}: ${seen}: ${late}`);
   }
@@ -126,7 +126,7 @@ export function departures(real: readonly Observation[], model: readonly Observa
 
 function lateness(real: Elapsed | undefined, model: Elapsed | undefined): string | undefined {
   if (real === undefined || model === undefined) return undefined;
-  const inTime = real.most >= model.least - earlyMs && real.least <= model.most + lateMs;
+  const inTime = real.maxMs >= model.minMs - earlyMs && real.minMs <= model.maxMs + lateMs;
   if (inTime) return undefined;
-  return `after ${Math.round(real.most)} ms on the real Envoy; the model allows ${model.least} to ${model.most} ms`;
+  return `after ${Math.round(real.maxMs)} ms on the real Envoy; the model allows ${model.minMs} to ${model.maxMs} ms`;
 }

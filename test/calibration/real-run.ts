@@ -15,19 +15,19 @@ import { freePorts } from '../harness/free-ports.ts';
 import { testRunVariable } from '../harness/host-processes.ts';
 import { Program } from '../harness/program.ts';
 import { type BootstrapPorts, bootstrap } from './envoy-bootstrap.ts';
-import { type AdminSeen, type Observation, Observations, type Seen } from './observations.ts';
-import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
-import { whoServes } from './serving-processes.ts';
+import { type AdminSeen, type HostObservation, type Observation, Observations } from './observations.ts';
+import type { CalibrationSignal, CalibrationStep, Family, Scenario, StartStep } from './scenario.ts';
+import { servingProcesses } from './serving-processes.ts';
 
 interface RealEnvoy {
   readonly program: Program;
-  readonly start: Start;
+  readonly start: StartStep;
   /** Resolves when its exit has been logged. */
   readonly over: Promise<void>;
 }
 
 /** Resources that the Envoys of one base ID share. */
-interface FamilyPlace {
+interface FamilyResources {
   readonly claim: ClaimedBaseId;
   readonly adminPort: number;
   readonly admin: AdminClient;
@@ -41,7 +41,7 @@ interface HostPorts {
 }
 
 /** Envoy's log line, which has no identifier. */
-const refusal = 'previous envoy process is still initializing';
+const refusalMessage = 'previous envoy process is still initializing';
 /**
  * A child calls a dead parent for ten seconds, and begins up to five seconds after its death (fact 4); the rest is
  * reserve.
@@ -52,7 +52,7 @@ const liveLimitMs = 20_000;
 const silenceMs = 1_500;
 /** Two observations at this distance must be equal, because a take-over is not instantaneous. */
 const settledMs = 150;
-const looksAtMost = 20;
+const maxObservations = 20;
 
 /**
  * Runs all steps of a scenario.
@@ -71,11 +71,11 @@ class RealRun {
   readonly #folder: string;
   readonly #ports: HostPorts;
   readonly #taken: Server;
-  readonly #families = new Map<Family, FamilyPlace>();
+  readonly #families = new Map<Family, FamilyResources>();
   readonly #envoys = new Map<string, RealEnvoy>();
   readonly #observations: Observations;
   /** Duration of observations since the last event: probing an unresponsive Envoy takes seconds. */
-  #lookingMs = 0;
+  #observingMs = 0;
 
   private constructor(testRun: string, folder: string, ports: HostPorts, taken: Server) {
     this.#testRun = testRun;
@@ -85,9 +85,9 @@ class RealRun {
     let last = performance.now();
     this.#observations = new Observations((agoMs) => {
       const then = performance.now() - agoMs;
-      const passed = { least: then - last - this.#lookingMs, most: then - last };
+      const passed = { minMs: then - last - this.#observingMs, maxMs: then - last };
       last = then;
-      this.#lookingMs = 0;
+      this.#observingMs = 0;
       return passed;
     });
   }
@@ -103,18 +103,18 @@ class RealRun {
     return [...this.#observations.entries];
   }
 
-  async take(step: Step): Promise<void> {
+  async take(step: CalibrationStep): Promise<void> {
     switch (step.step) {
       case 'start':
         await this.#start(step);
         return;
       case 'live':
         await this.#waitForAdmin(step.name, (admin) => admin.live);
-        this.#observations.happened(step.name, 'is live');
+        this.#observations.occurred(step.name, 'is live');
         return;
-      case 'answers':
+      case 'admin open':
         await this.#waitForAdmin(step.name, () => true);
-        this.#observations.happened(step.name, 'has the admin port');
+        this.#observations.occurred(step.name, 'has the admin port');
         return;
       case 'blocked':
         await this.#waitUntilBlocked(step.name);
@@ -135,23 +135,23 @@ class RealRun {
         this.#signal(step.name, 'SIGTERM');
         return;
       case 'drain':
-        this.#observations.did(`listeners of ${step.name} drain`);
+        this.#observations.ordered(`listeners of ${step.name} drain`);
         await this.#familyOf(step.name).admin.post(`/drain_listeners${step.gradually ? '?graceful' : ''}`);
         return;
       case 'mark':
-        this.#observations.did('the mark is set');
+        this.#observations.ordered('the mark is set');
         setMark(this.#memoryFile());
         return;
       case 'repair':
-        this.#observations.did('the mark is cleared');
+        this.#observations.ordered('the mark is cleared');
         await this.#repair();
         return;
       case 'lose memory':
-        this.#observations.did('the shared memory is removed');
+        this.#observations.ordered('the shared memory is removed');
         rmSync(this.#memoryFile());
         return;
-      case 'look':
-        this.#observations.looked(await this.#settledLook());
+      case 'observe':
+        this.#observations.recordObservation(await this.#settledObservation());
         return;
     }
   }
@@ -164,7 +164,7 @@ class RealRun {
     rmSync(this.#folder, { recursive: true });
   }
 
-  async #start(step: Start): Promise<void> {
+  async #start(step: StartStep): Promise<void> {
     const { claim, adminPort } = await this.#place(step.family);
     const { name, epoch, configuration, parentShutdownMs, drainMs } = step;
     const { listener, controlPlane, taken } = this.#ports;
@@ -176,20 +176,20 @@ class RealRun {
     const configFile = join(this.#folder, `${name}.json`);
     writeFileSync(configFile, JSON.stringify(bootstrap(step, ports)));
     const flags = { ...testFlags, drainMs, parentShutdownMs, logLevel: 'warning' };
-    this.#observations.did(`start of ${name}`);
+    this.#observations.ordered(`start of ${name}`);
     const program = Program.run(name, envoyBinary(), {
       args: envoyArguments(flags, { configFile, epoch, baseId: claim.baseId }),
       env: { ...process.env, [testRunVariable]: this.#testRun },
       cwd: this.#folder,
     });
     const over = program.exited.then((exit) => {
-      const refusedByParent = program.lines.some((line) => line.includes(refusal));
+      const refusedByParent = program.lines.some((line) => line.includes(refusalMessage));
       this.#observations.exited(name, { ...exit, refusedByParent });
     });
     this.#envoys.set(name, { program, start: step, over });
   }
 
-  async #place(family: Family): Promise<FamilyPlace> {
+  async #place(family: Family): Promise<FamilyResources> {
     const known = this.#families.get(family);
     if (known !== undefined) return known;
     const claim = await claimBaseId({ runDir: this.#folder });
@@ -204,13 +204,13 @@ class RealRun {
     this.#envoy(name).program.signal(signal);
   }
 
-  async #waitForAdmin(name: string, isAsWanted: (admin: Exclude<AdminSeen, string>) => boolean): Promise<void> {
+  async #waitForAdmin(name: string, isExpected: (admin: Exclude<AdminSeen, string>) => boolean): Promise<void> {
     const { program } = this.#envoy(name);
     await eventually(
       `${name} answers at its admin port`,
       async () => {
         const admin = await this.#adminOf(this.#familyOf(name));
-        return typeof admin === 'object' && admin.name === name && isAsWanted(admin);
+        return typeof admin === 'object' && admin.name === name && isExpected(admin);
       },
       { deadlineMs: liveLimitMs, hopeless: () => program.hopeless() },
     );
@@ -222,16 +222,16 @@ class RealRun {
       deadlineMs: exitLimitMs,
       hopeless: () => program.hopeless(),
     });
-    this.#observations.happened(name, 'is blocked', silenceMs);
+    this.#observations.occurred(name, 'is blocked', silenceMs);
   }
 
   async #waitUntilClosed(name: string): Promise<void> {
     await eventually(
       `${name} takes no more connections`,
-      async () => !(await whoServes(this.#ports.listener)).includes(name),
+      async () => !(await servingProcesses(this.#ports.listener)).includes(name),
       { deadlineMs: exitLimitMs, hopeless: () => this.#envoy(name).program.hopeless() },
     );
-    this.#observations.happened(name, 'takes no more connections');
+    this.#observations.occurred(name, 'takes no more connections');
   }
 
   async #waitForExit(name: string): Promise<void> {
@@ -246,28 +246,28 @@ class RealRun {
     await toPromise(repairing.start());
   }
 
-  async #settledLook(): Promise<Seen> {
+  async #settledObservation(): Promise<HostObservation> {
     const begin = performance.now();
-    let before = '';
-    for (let tries = 0; tries < looksAtMost; tries++) {
-      const seen = await this.#look();
+    let previous = '';
+    for (let tries = 0; tries < maxObservations; tries++) {
+      const seen = await this.#observe();
       const now = JSON.stringify(seen);
-      if (now === before) {
-        this.#lookingMs += performance.now() - begin;
+      if (now === previous) {
+        this.#observingMs += performance.now() - begin;
         return seen;
       }
-      before = now;
+      previous = now;
       await sleep(settledMs);
     }
-    throw new Error(`what is seen does not settle; last: ${before}`);
+    throw new Error(`what is seen does not settle; last: ${previous}`);
   }
 
-  async #look(): Promise<Seen> {
+  async #observe(): Promise<HostObservation> {
     const admins = [...this.#families].map(async ([family, place]) => ({ family, admin: await this.#adminOf(place) }));
-    return { admins: await Promise.all(admins), serving: await whoServes(this.#ports.listener) };
+    return { admins: await Promise.all(admins), serving: await servingProcesses(this.#ports.listener) };
   }
 
-  async #adminOf({ admin }: FamilyPlace): Promise<AdminSeen> {
+  async #adminOf({ admin }: FamilyResources): Promise<AdminSeen> {
     try {
       const { body } = await admin.get('/server_info', silenceMs);
       const info = JSON.parse(body) as ServerInfo;
@@ -298,7 +298,7 @@ class RealRun {
     return found;
   }
 
-  #familyOf(name: string): FamilyPlace {
+  #familyOf(name: string): FamilyResources {
     return this.#families.get(this.#envoy(name).start.family)!;
   }
 

@@ -10,7 +10,7 @@
 export type Family = 'main' | 'beside';
 
 /** Condition for a new Envoy to become live. */
-export type Configuration =
+export type StartConfiguration =
   | 'complete'
   /** The first configuration comes from an unresponsive control plane; Envoy stops waiting after `giveUpMs`. */
   | 'awaited'
@@ -23,13 +23,13 @@ export type Configuration =
   /** Another program listens on the admin port. */
   | 'admin port taken';
 
-export interface Start {
+export interface StartStep {
   readonly step: 'start';
   /** Name of the process in the scenario. */
   readonly name: string;
   readonly epoch: number;
   readonly family: Family;
-  readonly configuration: Configuration;
+  readonly configuration: StartConfiguration;
   /** Multiple of 1000; passed as --parent-shutdown-time-s. */
   readonly parentShutdownMs: number;
   /** Multiple of 1000; passed as --drain-time-s. */
@@ -38,12 +38,12 @@ export interface Start {
   readonly giveUpMs: number;
 }
 
-export type Step =
-  | Start
+export type CalibrationStep =
+  | StartStep
   /** Waits until the process reports the state LIVE. */
   | { readonly step: 'live'; readonly name: string }
   /** Waits until the process has the admin port, live or not. */
-  | { readonly step: 'answers'; readonly name: string }
+  | { readonly step: 'admin open'; readonly name: string }
   /** Waits until the admin port accepts connections but does not respond: the main thread of its process is blocked. */
   | { readonly step: 'blocked'; readonly name: string }
   /** Waits until all of these processes have exited, in any order. */
@@ -62,14 +62,14 @@ export type Step =
   /** Removes the shared memory of the main family. */
   | { readonly step: 'lose memory' }
   /** Records the process at each port. */
-  | { readonly step: 'look' };
+  | { readonly step: 'observe' };
 
 /** SIGSEGV simulates a crash. */
 export type CalibrationSignal = 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' | 'SIGSEGV';
 
 export interface Scenario {
   readonly name: string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly CalibrationStep[];
 }
 
 /** Longer than a few observations take on a busy machine, because observed states must last that long. */
@@ -77,7 +77,7 @@ const usualParentShutdownMs = 3_000;
 /** Long enough for observations before the process is live. */
 const usualGiveUpMs = 4_000;
 
-export function start(epoch: number, options: Partial<Omit<Start, 'step' | 'epoch'>> = {}): Start {
+export function start(epoch: number, options: Partial<Omit<StartStep, 'step' | 'epoch'>> = {}): StartStep {
   return {
     step: 'start',
     epoch,
@@ -91,19 +91,19 @@ export function start(epoch: number, options: Partial<Omit<Start, 'step' | 'epoc
   };
 }
 
-export const live = (name: string): Step => ({ step: 'live', name });
-export const answers = (name: string): Step => ({ step: 'answers', name });
-export const blocked = (name: string): Step => ({ step: 'blocked', name });
-export const exits = (...names: string[]): Step => ({ step: 'exits', names });
-export const hang = (name: string): Step => ({ step: 'hang', name });
-export const drain = (name: string): Step => ({ step: 'drain', name, gradually: false });
-export const drainGradually = (name: string): Step => ({ step: 'drain', name, gradually: true });
-export const closes = (name: string): Step => ({ step: 'closes', name });
-export const term = (name: string): Step => ({ step: 'signal', name, signal: 'SIGTERM' });
-export const kill = (name: string): Step => ({ step: 'signal', name, signal: 'SIGKILL' });
-export const crash = (name: string): Step => ({ step: 'signal', name, signal: 'SIGSEGV' });
-export const reopenLogs = (name: string): Step => ({ step: 'signal', name, signal: 'SIGUSR1' });
-export const mark: Step = { step: 'mark' };
-export const repair: Step = { step: 'repair' };
-export const loseMemory: Step = { step: 'lose memory' };
-export const look: Step = { step: 'look' };
+export const live = (name: string): CalibrationStep => ({ step: 'live', name });
+export const adminOpen = (name: string): CalibrationStep => ({ step: 'admin open', name });
+export const blocked = (name: string): CalibrationStep => ({ step: 'blocked', name });
+export const exits = (...names: string[]): CalibrationStep => ({ step: 'exits', names });
+export const hang = (name: string): CalibrationStep => ({ step: 'hang', name });
+export const drain = (name: string): CalibrationStep => ({ step: 'drain', name, gradually: false });
+export const drainGradually = (name: string): CalibrationStep => ({ step: 'drain', name, gradually: true });
+export const closes = (name: string): CalibrationStep => ({ step: 'closes', name });
+export const term = (name: string): CalibrationStep => ({ step: 'signal', name, signal: 'SIGTERM' });
+export const kill = (name: string): CalibrationStep => ({ step: 'signal', name, signal: 'SIGKILL' });
+export const crash = (name: string): CalibrationStep => ({ step: 'signal', name, signal: 'SIGSEGV' });
+export const reopenLogs = (name: string): CalibrationStep => ({ step: 'signal', name, signal: 'SIGUSR1' });
+export const mark: CalibrationStep = { step: 'mark' };
+export const repair: CalibrationStep = { step: 'repair' };
+export const loseMemory: CalibrationStep = { step: 'lose memory' };
+export const observe: CalibrationStep = { step: 'observe' };

@@ -12,13 +12,13 @@ const runs = scenarios.map((scenario) => runOnModel(scenario));
 
 /** States in which an observer may find an Envoy, without those that are left immediately. */
 function statesBelow(node: AnyStateNode): string[] {
-  const own = node.always === undefined || node.always.length === 0 ? [node.id] : [];
-  return [...own, ...Object.values(node.states).flatMap(statesBelow)];
+  const found = node.always === undefined || node.always.length === 0 ? [node.id] : [];
+  return [...found, ...Object.values(node.states).flatMap(statesBelow)];
 }
 
 function transitionsBelow(node: AnyStateNode): string[] {
-  const own = [...node.transitions.values()].flat().map(transitionName);
-  return [...own, ...Object.values(node.states).flatMap(transitionsBelow)];
+  const found = [...node.transitions.values()].flat().map(transitionName);
+  return [...found, ...Object.values(node.states).flatMap(transitionsBelow)];
 }
 
 /** Transitions at moments that a test cannot hit on a real Envoy. */

@@ -1,7 +1,8 @@
 /** Scenarios of hot restarts as a supervisor observes them (spec/envoy-hot-restart.md §0, §2, §4). */
 import {
-  answers,
+  adminOpen,
   blocked,
+  type CalibrationStep,
   closes,
   crash,
   drain,
@@ -10,25 +11,28 @@ import {
   hang,
   kill,
   live,
-  look,
   loseMemory,
   mark,
+  observe,
   reopenLogs,
   repair,
   type Scenario,
-  type Step,
   start,
   term,
 } from './scenario.ts';
 
 /** Epoch 0 serves. */
-const serving: readonly Step[] = [start(0), live('0')];
+const serving: readonly CalibrationStep[] = [start(0), live('0')];
 /** A child of epoch 0 has the admin port and waits for its configuration without a timeout. */
-const waitingChild: readonly Step[] = [...serving, start(1, { configuration: 'never there' }), answers('1')];
+const waitingChild: readonly CalibrationStep[] = [
+  ...serving,
+  start(1, { configuration: 'never there' }),
+  adminOpen('1'),
+];
 
 /** Epoch 1 serves while epoch 0 drains for longer than any scenario waits. */
 const longDrain = { parentShutdownMs: 40_000 };
-const handedOver: readonly Step[] = [...serving, start(1, longDrain), live('1')];
+const handedOver: readonly CalibrationStep[] = [...serving, start(1, longDrain), live('1')];
 
 const again = '1 again';
 
@@ -36,7 +40,7 @@ const again = '1 again';
 export const scenarios: readonly Scenario[] = [
   {
     name: 'a child whose draining parent is killed blocks, ignores SIGTERM, continues to serve, and aborts',
-    steps: [...handedOver, kill('0'), exits('0'), look, blocked('1'), look, term('1'), exits('1'), look],
+    steps: [...handedOver, kill('0'), exits('0'), observe, blocked('1'), observe, term('1'), exits('1'), observe],
   },
   {
     name: 'a child whose draining parent receives SIGTERM blocks and aborts',
@@ -44,19 +48,19 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a waiting child whose parent was killed blocks and aborts',
-    steps: [...waitingChild, kill('0'), exits('0'), blocked('1'), look, exits('1')],
+    steps: [...waitingChild, kill('0'), exits('0'), blocked('1'), observe, exits('1')],
   },
   {
     name: 'a waiting child whose parent was killed blocks when it receives its configuration',
     steps: [
-      ...[...serving, start(1, { configuration: 'awaited', giveUpMs: 2_000 }), answers('1')],
-      ...[kill('0'), exits('0'), blocked('1'), look, exits('1')],
+      ...[...serving, start(1, { configuration: 'awaited', giveUpMs: 2_000 }), adminOpen('1')],
+      ...[kill('0'), exits('0'), blocked('1'), observe, exits('1')],
       ...[start(1, { name: again }), exits(again)],
     ],
   },
   {
     name: 'a waiting child whose parent was killed blocks when it receives SIGTERM',
-    steps: [...waitingChild, kill('0'), exits('0'), term('1'), blocked('1'), look, exits('1')],
+    steps: [...waitingChild, kill('0'), exits('0'), term('1'), blocked('1'), observe, exits('1')],
   },
   {
     name: 'a waiting child that is killed after its parent leaves the mark set',
@@ -65,8 +69,8 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a child of a doomed epoch waits forever for a response, while its parent blocks and aborts',
     steps: [
-      ...[...handedOver, kill('0'), exits('0'), start(2), look, exits('1'), look],
-      ...[term('2'), exits('2'), look, start(2, { name: '2 again' }), exits('2 again')],
+      ...[...handedOver, kill('0'), exits('0'), start(2), observe, exits('1'), observe],
+      ...[term('2'), exits('2'), observe, start(2, { name: '2 again' }), exits('2 again')],
     ],
   },
   {
@@ -77,48 +81,48 @@ export const scenarios: readonly Scenario[] = [
       exits('0'),
       blocked('1'),
       start(2),
-      look,
+      observe,
       exits('1'),
       kill('2'),
       exits('2'),
-      look,
+      observe,
     ],
   },
   {
     name: 'a child is refused by a parent that is not live and has lost its own parent',
-    steps: [...waitingChild, kill('0'), exits('0'), start(2), exits('2'), exits('1'), look],
+    steps: [...waitingChild, kill('0'), exits('0'), start(2), exits('2'), exits('1'), observe],
   },
   {
     name: 'a child that receives SIGTERM before it is live, while its grandparent drains, exits with its parent',
     steps: [
-      ...[...handedOver, start(2, { configuration: 'never there' }), exits('0'), answers('2'), look],
-      ...[term('2'), exits('1', '2'), look],
+      ...[...handedOver, start(2, { configuration: 'never there' }), exits('0'), adminOpen('2'), observe],
+      ...[term('2'), exits('1', '2'), observe],
     ],
   },
   {
     name: 'a doomed child blocks immediately when it receives SIGTERM',
-    steps: [...handedOver, kill('0'), exits('0'), term('1'), blocked('1'), look, exits('1')],
+    steps: [...handedOver, kill('0'), exits('0'), term('1'), blocked('1'), observe, exits('1')],
   },
   {
     name: 'a child without a parent aborts and leaves its mark set; a new epoch 0 starts normally',
     steps: [
       ...[...serving, kill('0'), exits('0'), start(1), exits('1')],
-      ...[start(1, { name: again }), exits(again), start(0, { name: '0 again' }), live('0 again'), look],
+      ...[start(1, { name: again }), exits(again), start(0, { name: '0 again' }), live('0 again'), observe],
     ],
   },
   {
     name: 'a child whose epoch skips two numbers finds no parent, aborts and leaves its mark set',
-    steps: [...serving, start(2), exits('2'), look, start(1), exits('1'), look],
+    steps: [...serving, start(2), exits('2'), observe, start(1), exits('1'), observe],
   },
   {
     name: 'a parent exits after its parent-shutdown time in a hot restart',
-    steps: [...serving, look, start(1), live('1'), look, exits('0'), look],
+    steps: [...serving, observe, start(1), live('1'), observe, exits('0'), observe],
   },
   {
     name: 'three consecutive hot restarts succeed',
     steps: [
       ...[...serving, start(1), live('1'), exits('0')],
-      ...[start(2), live('2'), exits('1'), start(3), live('3'), look, exits('2'), look],
+      ...[start(2), live('2'), exits('1'), start(3), live('3'), observe, exits('2'), observe],
     ],
   },
   {
@@ -127,105 +131,116 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a starting child ends the drain of its grandparent early',
-    steps: [...handedOver, start(2, { configuration: 'awaited' }), exits('0'), look, live('2'), look, exits('1')],
+    steps: [...handedOver, start(2, { configuration: 'awaited' }), exits('0'), observe, live('2'), observe, exits('1')],
   },
   {
     name: 'a child is refused while its parent initializes, and accepted later',
     steps: [
-      ...[...serving, start(1, { configuration: 'awaited' }), answers('1'), look, start(2), exits('2'), look],
-      ...[live('1'), exits('0'), start(2, { name: '2 again' }), live('2 again'), look],
+      ...[...serving, start(1, { configuration: 'awaited' }), adminOpen('1'), observe, start(2), exits('2'), observe],
+      ...[live('1'), exits('0'), start(2, { name: '2 again' }), live('2 again'), observe],
     ],
   },
   {
     name: 'after a child is killed before it is live, the next child is refused until the mark is cleared',
     steps: [
-      ...[...waitingChild, look, kill('1'), exits('1'), look, start(1, { name: again }), exits(again), look],
-      ...[repair, start(1, { name: 'third' }), live('third'), look, exits('0'), look],
+      ...[...waitingChild, observe, kill('1'), exits('1'), observe, start(1, { name: again }), exits(again), observe],
+      ...[repair, start(1, { name: 'third' }), live('third'), observe, exits('0'), observe],
     ],
   },
   {
     name: 'a child that crashes before it is live leaves the mark set',
-    steps: [...waitingChild, crash('1'), exits('1'), look, start(1, { name: again }), exits(again)],
+    steps: [...waitingChild, crash('1'), exits('1'), observe, start(1, { name: again }), exits(again)],
   },
   {
     name: 'a child that receives SIGTERM before it is live exits with its parent',
-    steps: [...waitingChild, term('1'), exits('0', '1'), look],
+    steps: [...waitingChild, term('1'), exits('0', '1'), observe],
   },
   {
     name: 'an epoch 0 that is not live exits on SIGTERM',
-    steps: [start(0, { configuration: 'never there' }), answers('0'), look, term('0'), exits('0'), look],
+    steps: [start(0, { configuration: 'never there' }), adminOpen('0'), observe, term('0'), exits('0'), observe],
   },
   {
     name: 'a parent with a stale mark serves and refuses its children',
-    steps: [...serving, mark, look, start(1), exits('1'), look, repair, look, start(1, { name: again }), live(again)],
+    steps: [
+      ...serving,
+      mark,
+      observe,
+      start(1),
+      exits('1'),
+      observe,
+      repair,
+      observe,
+      start(1, { name: again }),
+      live(again),
+    ],
   },
   {
     name: 'the newest epoch exits with its draining parent on SIGTERM',
-    steps: [...handedOver, term('1'), exits('0', '1'), look],
+    steps: [...handedOver, term('1'), exits('0', '1'), observe],
   },
   {
     name: 'after a crash of the newest epoch while its parent drains, no epoch serves until the same number starts again',
     steps: [
-      ...[...handedOver, look, crash('1'), exits('1'), look],
-      ...[start(1, { name: again }), live(again), look, exits('0'), look],
+      ...[...handedOver, observe, crash('1'), exits('1'), observe],
+      ...[start(1, { name: again }), live(again), observe, exits('0'), observe],
     ],
   },
   {
     name: 'after a kill of the newest epoch while its parent drains, no epoch serves until the same number starts again',
-    steps: [...handedOver, kill('1'), exits('1'), look, start(1, { name: again }), live(again), exits('0')],
+    steps: [...handedOver, kill('1'), exits('1'), observe, start(1, { name: again }), live(again), exits('0')],
   },
   {
     name: 'epoch 0 starts immediately after a crash of the last epoch',
-    steps: [...serving, crash('0'), exits('0'), look, start(0, { name: '0 again' }), live('0 again'), look],
+    steps: [...serving, crash('0'), exits('0'), observe, start(0, { name: '0 again' }), live('0 again'), observe],
   },
   {
     name: 'a second epoch 0 gets no address and does not affect the first one',
     steps: [
-      ...[...serving, start(0, { name: 'second 0' }), exits('second 0'), look],
-      ...[start(1), live('1'), exits('0'), look],
+      ...[...serving, start(0, { name: 'second 0' }), exits('second 0'), observe],
+      ...[start(1), live('1'), exits('0'), observe],
     ],
   },
   {
     name: 'an epoch 0 started next to epoch 1 gets no address and damages the shared memory',
     steps: [
-      ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0'), look],
-      ...[start(2), exits('2'), look],
+      ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0'), observe],
+      ...[start(2), exits('2'), observe],
     ],
   },
   {
     name: 'shared memory that epoch 0 has damaged is usable after its mark is cleared',
     steps: [
       ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0')],
-      ...[repair, start(2), live('2'), look, exits('1'), look],
+      ...[repair, start(2), live('2'), observe, exits('1'), observe],
     ],
   },
   {
     name: 'a second epoch 0 does not change the mark',
-    steps: [...serving, mark, start(0, { name: 'second 0' }), exits('second 0'), start(1), exits('1'), look],
+    steps: [...serving, mark, start(0, { name: 'second 0' }), exits('second 0'), start(1), exits('1'), observe],
   },
   {
     name: 'an epoch 0 started next to a draining epoch 1 whose child has crashed serves, and epoch 1 keeps running',
     steps: [
       ...[...serving, start(1), live('1'), exits('0'), start(2, longDrain), live('2'), crash('2'), exits('2')],
-      ...[start(0, { name: '0 again' }), live('0 again'), look, start(1, { name: again }), exits(again), look],
-      ...[term('1'), exits('1'), look, start(1, { name: 'third 1' }), live('third 1'), exits('0 again'), look],
+      ...[start(0, { name: '0 again' }), live('0 again'), observe, start(1, { name: again }), exits(again), observe],
+      ...[term('1'), exits('1'), observe, start(1, { name: 'third 1' }), live('third 1'), exits('0 again'), observe],
     ],
   },
   {
     name: 'a child whose epoch skips three numbers finds its address in use and affects no other epoch',
-    steps: [...serving, start(3), exits('3'), look, start(1), live('1'), exits('0')],
+    steps: [...serving, start(3), exits('3'), observe, start(1), live('1'), exits('0')],
   },
   {
     name: 'a child whose epoch skips four numbers works by accident',
-    steps: [...serving, start(4), live('4'), look, exits('0'), look],
+    steps: [...serving, start(4), live('4'), observe, exits('0'), observe],
   },
   {
     name: 'a child of an unused base ID has no shared memory',
-    steps: [start(1), exits('1'), look],
+    steps: [start(1), exits('1'), observe],
   },
   {
     name: 'a child aborts if the shared memory of its parent was removed, and the parent continues to serve',
-    steps: [...serving, loseMemory, start(1), exits('1'), look],
+    steps: [...serving, loseMemory, start(1), exits('1'), observe],
   },
   {
     name: 'a child with an invalid bootstrap leaves the mark set, and its parent keeps its admin port',
@@ -233,42 +248,42 @@ export const scenarios: readonly Scenario[] = [
       ...serving,
       start(1, { configuration: 'broken' }),
       exits('1'),
-      look,
+      observe,
       start(1, { name: again }),
       exits(again),
     ],
   },
   {
     name: 'an epoch 0 with an invalid bootstrap does not affect the next epoch 0',
-    steps: [start(0, { configuration: 'broken' }), exits('0'), start(0, { name: '0 again' }), live('0 again'), look],
+    steps: [start(0, { configuration: 'broken' }), exits('0'), start(0, { name: '0 again' }), live('0 again'), observe],
   },
   {
     name: 'a child whose listener port is in use leaves the mark set, and its parent has lost its admin port',
     steps: [
-      ...[...serving, start(1, { configuration: 'listener port taken' }), exits('1'), look],
-      ...[start(1, { name: again }), exits(again), look],
+      ...[...serving, start(1, { configuration: 'listener port taken' }), exits('1'), observe],
+      ...[start(1, { name: again }), exits(again), observe],
     ],
   },
   {
     name: 'the parent of a child whose admin port is in use has lost its own admin port',
     steps: [
-      ...[...serving, start(1, { configuration: 'admin port taken' }), exits('1'), look],
+      ...[...serving, start(1, { configuration: 'admin port taken' }), exits('1'), observe],
       ...[start(1, { name: again }), exits(again)],
     ],
   },
   {
     name: 'Envoys of two base IDs share the listener port, and each drains and exits independently',
     steps: [
-      ...[...serving, start(0, { name: 'other 0', family: 'beside' }), live('other 0'), look],
-      ...[drain('0'), look, term('0'), exits('0'), look],
-      ...[start(1, { name: 'other 1', family: 'beside' }), live('other 1'), look, exits('other 0'), look],
+      ...[...serving, start(0, { name: 'other 0', family: 'beside' }), live('other 0'), observe],
+      ...[drain('0'), observe, term('0'), exits('0'), observe],
+      ...[start(1, { name: 'other 1', family: 'beside' }), live('other 1'), observe, exits('other 0'), observe],
     ],
   },
   {
     name: 'an Envoy with another base ID replaces a doomed child before it aborts',
     steps: [
       ...[...handedOver, kill('0'), exits('0')],
-      ...[start(0, { name: 'other 0', family: 'beside' }), live('other 0'), drain('1'), kill('1'), exits('1'), look],
+      ...[start(0, { name: 'other 0', family: 'beside' }), live('other 0'), drain('1'), kill('1'), exits('1'), observe],
     ],
   },
   {
@@ -277,9 +292,9 @@ export const scenarios: readonly Scenario[] = [
       start(0, { drainMs: 3_000 }),
       live('0'),
       drainGradually('0'),
-      look,
+      observe,
       closes('0'),
-      look,
+      observe,
       term('0'),
       exits('0'),
     ],
@@ -287,24 +302,34 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a child takes over from a parent that drains gradually',
     steps: [
-      ...[start(0, { drainMs: 30_000 }), live('0'), drainGradually('0'), look],
-      ...[start(1), live('1'), look, exits('0'), look],
+      ...[start(0, { drainMs: 30_000 }), live('0'), drainGradually('0'), observe],
+      ...[start(1), live('1'), observe, exits('0'), observe],
     ],
   },
   {
     name: 'a child opens the listeners that its parent has drained',
-    steps: [...serving, drain('0'), look, start(1), live('1'), look, exits('0'), look],
+    steps: [...serving, drain('0'), observe, start(1), live('1'), observe, exits('0'), observe],
   },
   {
     name: 'SIGUSR1 reopens log files and has no other effect',
-    steps: [...serving, reopenLogs('0'), look, start(1), live('1'), reopenLogs('0'), reopenLogs('1'), exits('0'), look],
+    steps: [
+      ...serving,
+      reopenLogs('0'),
+      observe,
+      start(1),
+      live('1'),
+      reopenLogs('0'),
+      reopenLogs('1'),
+      exits('0'),
+      observe,
+    ],
   },
   {
     name: 'a child of a hanging parent gets no response',
-    steps: [...serving, hang('0'), start(1), look, kill('0'), exits('0'), look, term('1'), exits('1'), look],
+    steps: [...serving, hang('0'), start(1), observe, kill('0'), exits('0'), observe, term('1'), exits('1'), observe],
   },
   {
     name: 'SIGKILL ends a hanging Envoy that does not react to SIGTERM',
-    steps: [...serving, hang('0'), kill('0'), exits('0'), look],
+    steps: [...serving, hang('0'), kill('0'), exits('0'), observe],
   },
 ];

@@ -7,7 +7,7 @@ import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Reception } from '../../src/simulation/agent/simulated-envoy.machine.ts';
 import { envoyOnHost, SimulatedHost, type SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import { type AdminSeen, type Elapsed, type Observation, Observations } from './observations.ts';
-import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
+import type { CalibrationSignal, CalibrationStep, Family, Scenario, StartStep } from './scenario.ts';
 
 /** Observations of a run, and the visited parts of the model. */
 export interface SimulatedRun {
@@ -27,7 +27,7 @@ export function transitionName({ source, eventType, target }: AnyTransitionDefin
 
 const baseIds: Readonly<Record<Family, number>> = { main: 1, beside: 2 };
 /** More than any scenario needs: ends the run if the model never reaches the awaited state. */
-const happeningsAtMost = 100;
+const maxEvents = 100;
 const lap = 'lap';
 
 /**
@@ -49,7 +49,7 @@ class ModelRun implements SimulatedRun {
   readonly #system = new SymbolicSystem();
   readonly #host: SimulatedHost;
   readonly #observations: Observations;
-  readonly #starts = new Map<string, { readonly start: Start; readonly pid: number }>();
+  readonly #starts = new Map<string, { readonly start: StartStep; readonly pid: number }>();
   /** Processes whose machine has just reached its final state. */
   readonly #left: SimulatedProcess[] = [];
   readonly #families = new Set<Family>();
@@ -73,35 +73,35 @@ class ModelRun implements SimulatedRun {
     return this.#observations.entries;
   }
 
-  take(step: Step): void {
+  take(step: CalibrationStep): void {
     this.#perform(step);
     this.#settle();
-    this.#bringUp();
+    this.#advanceStarts();
   }
 
-  #perform(step: Step): void {
+  #perform(step: CalibrationStep): void {
     switch (step.step) {
       case 'start':
         this.#start(step);
         return;
       case 'live':
-        this.#goOnUntil(`${step.name} is live`, () => this.#processOf(step.name)?.live === true, step.name);
-        this.#observations.happened(step.name, 'is live');
+        this.#runUntil(`${step.name} is live`, () => this.#processOf(step.name)?.live === true, step.name);
+        this.#observations.occurred(step.name, 'is live');
         return;
-      case 'answers':
-        this.#goOnUntil(`${step.name} has the admin port`, () => this.#hasAdmin(step.name));
-        this.#observations.happened(step.name, 'has the admin port');
+      case 'admin open':
+        this.#runUntil(`${step.name} has the admin port`, () => this.#hasAdmin(step.name));
+        this.#observations.occurred(step.name, 'has the admin port');
         return;
       case 'blocked':
-        this.#goOnUntil(`${step.name} is blocked`, () => this.#isBlocked(step.name), step.name);
-        this.#observations.happened(step.name, 'is blocked');
+        this.#runUntil(`${step.name} is blocked`, () => this.#isBlocked(step.name), step.name);
+        this.#observations.occurred(step.name, 'is blocked');
         return;
       case 'closes':
-        this.#goOnUntil(`${step.name} takes no more connections`, () => this.#living(step.name).closed);
-        this.#observations.happened(step.name, 'takes no more connections');
+        this.#runUntil(`${step.name} takes no more connections`, () => this.#living(step.name).closed);
+        this.#observations.occurred(step.name, 'takes no more connections');
         return;
       case 'exits':
-        this.#goOnUntil(`${step.names.join(' and ')} exit`, () => step.names.every((name) => this.#hasExited(name)));
+        this.#runUntil(`${step.names.join(' and ')} exit`, () => step.names.every((name) => this.#hasExited(name)));
         this.#observations.leaveOrderOpen(step.names);
         return;
       case 'signal':
@@ -112,31 +112,31 @@ class ModelRun implements SimulatedRun {
         this.#host.happen(this.#living(step.name), 'envoy.hung');
         return;
       case 'drain':
-        this.#observations.did(`listeners of ${step.name} drain`);
+        this.#observations.ordered(`listeners of ${step.name} drain`);
         this.#host.drainListeners(this.#living(step.name), step);
         return;
       case 'mark':
-        this.#observations.did('the mark is set');
+        this.#observations.ordered('the mark is set');
         this.#host.leaveMark(baseIds.main, 0);
         return;
       case 'repair':
-        this.#observations.did('the mark is cleared');
+        this.#observations.ordered('the mark is cleared');
         if (!this.#host.repair(baseIds.main)) throw new Error('the model does not allow the repair');
         return;
       case 'lose memory':
-        this.#observations.did('the shared memory is removed');
+        this.#observations.ordered('the shared memory is removed');
         this.#host.loseMemory(baseIds.main);
         return;
-      case 'look':
-        this.#look();
+      case 'observe':
+        this.#observe();
         return;
     }
   }
 
-  #start(start: Start): void {
+  #start(start: StartStep): void {
     const { name, epoch, family, drainMs, parentShutdownMs } = start;
     this.#families.add(family);
-    this.#observations.did(`start of ${name}`);
+    this.#observations.ordered(`start of ${name}`);
     this.#starts.set(name, { start, pid: this.#host.spawned + 1 });
     const process = this.#host.spawn({
       epoch,
@@ -161,10 +161,10 @@ class ModelRun implements SimulatedRun {
     else this.#host.signal(process, signal);
   }
 
-  #look(): void {
+  #observe(): void {
     const admins = [...this.#families].map((family) => ({ family, admin: this.#adminOf(family) }));
     const serving = this.#host.processes.filter((process) => this.#host.isAccepting(process));
-    this.#observations.looked({ admins, serving: serving.map((process) => this.#nameOf(process)) });
+    this.#observations.recordObservation({ admins, serving: serving.map((process) => this.#nameOf(process)) });
   }
 
   #adminOf(family: Family): AdminSeen {
@@ -175,27 +175,27 @@ class ModelRun implements SimulatedRun {
   }
 
   /** @param awaited process whose `awaited` configuration arrives now */
-  #goOnUntil(what: string, isSo: () => boolean, awaited?: string): void {
+  #runUntil(awaitedGoal: string, isSo: () => boolean, awaited?: string): void {
     for (let count = 0; !isSo(); count++) {
-      if (count > happeningsAtMost || !this.#letHappen(awaited)) throw new Error(`the model never comes to: ${what}`);
+      if (count > maxEvents || !this.#triggerNext(awaited)) throw new Error(`the model never comes to: ${awaitedGoal}`);
       this.#settle();
-      this.#bringUp();
+      this.#advanceStarts();
     }
   }
 
   /**
    * Order: due events, then the event that an Envoy waits for, then the next timer. @returns whether an event occurred
    */
-  #letHappen(awaited: string | undefined): boolean {
+  #triggerNext(awaited: string | undefined): boolean {
     for (const process of this.#host.processes) {
       const { event, withinMs } = this.#host.natureOf(process) ?? {};
       const configured = this.#nameOf(process) === awaited && this.#configurationOf(process) === 'awaited';
       if (configured && this.#host.hasAdmin(process) && !process.live) {
-        this.#happen(process, 'envoy.went-live');
+        this.#raise(process, 'envoy.went-live');
         return true;
       }
       if (event !== undefined && withinMs !== undefined) {
-        this.#happen(process, event);
+        this.#raise(process, event);
         return true;
       }
     }
@@ -206,18 +206,18 @@ class ModelRun implements SimulatedRun {
   }
 
   /** Advances starting Envoys as far as their configuration allows, without delay. */
-  #bringUp(): void {
+  #advanceStarts(): void {
     for (let process = this.#nextToBringUp(); process !== undefined; process = this.#nextToBringUp()) {
       const configuration = this.#configurationOf(process);
       const { event } = this.#host.natureOf(process)!;
       const fails = event === 'envoy.went-live' ? configuration.endsWith('taken') : configuration === 'broken';
-      this.#happen(process, fails ? 'envoy.failed' : event);
+      this.#raise(process, fails ? 'envoy.failed' : event);
       this.#settle();
     }
   }
 
   /** Time passes only before spontaneous events: the scenario acts without delay. */
-  #happen(process: SimulatedProcess, event: Parameters<SimulatedHost['happen']>[1]): void {
+  #raise(process: SimulatedProcess, event: Parameters<SimulatedHost['happen']>[1]): void {
     this.#system.elapse();
     this.#host.happen(process, event);
   }
@@ -248,7 +248,7 @@ class ModelRun implements SimulatedRun {
   }
 
   #lap(): Elapsed {
-    const elapsed = { least: this.#system.zone.sinceMs(lap), most: this.#system.zone.atMostSinceMs(lap) };
+    const elapsed = { minMs: this.#system.zone.sinceMs(lap), maxMs: this.#system.zone.atMostSinceMs(lap) };
     this.#system.disarm(lap);
     this.#system.arm(lap, 0, 'mark');
     return elapsed;
@@ -289,11 +289,11 @@ class ModelRun implements SimulatedRun {
     return this.#startOf(pid).name;
   }
 
-  #configurationOf({ pid }: SimulatedProcess): Start['configuration'] {
+  #configurationOf({ pid }: SimulatedProcess): StartStep['configuration'] {
     return this.#startOf(pid).configuration;
   }
 
-  #startOf(pid: number): Start {
+  #startOf(pid: number): StartStep {
     return [...this.#starts.values()].find((one) => one.pid === pid)!.start;
   }
 }

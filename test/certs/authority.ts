@@ -42,8 +42,8 @@ export function createAuthority(name = 'chartpilot test authority'): Certificate
     extension('2.5.29.19', der.sequence(der.boolean(true)), { critical: true }), // basicConstraints: an authority
     extension('2.5.29.15', der.bitString(Buffer.of(0b0000_0110), 1), { critical: true }), // keyUsage: keyCertSign, cRLSign
   ];
-  const own = certify({ subject: name, issuer: name, publicKey: keys.publicKey, signer: keys.privateKey, extensions });
-  return authorityFrom({ ...own, privateKey: pemOf(keys.privateKey) });
+  const root = certify({ subject: name, issuer: name, publicKey: keys.publicKey, signer: keys.privateKey, extensions });
+  return authorityFrom({ ...root, privateKey: pemOf(keys.privateKey) });
 }
 
 /** Loads an existing authority from its PEM files. */
@@ -52,11 +52,11 @@ export function loadAuthority(certificate: string, privateKey: string): Certific
   return authorityFrom({ certificate, privateKey, serialNumber });
 }
 
-function authorityFrom(own: IssuedCertificate): CertificateAuthority {
-  const signer = createPrivateKey(own.privateKey);
-  const issuer = /CN=(.*)/.exec(new X509Certificate(own.certificate).subject)?.[1] ?? '';
+function authorityFrom(root: IssuedCertificate): CertificateAuthority {
+  const signer = createPrivateKey(root.privateKey);
+  const issuer = /CN=(.*)/.exec(new X509Certificate(root.certificate).subject)?.[1] ?? '';
   return {
-    ...own,
+    ...root,
     issue(hosts, keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })) {
       const extensions = [
         extension('2.5.29.15', der.bitString(Buffer.of(0b1000_0000), 7), { critical: true }), // keyUsage: digitalSignature

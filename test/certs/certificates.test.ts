@@ -54,10 +54,10 @@ test('files are replaced by renames, without leftover files', () => {
 test('a mounted directory replaces all files at once through ..data and removes the old generation', () => {
   const directory = temporaryDirectory();
   swapMountedFiles(directory, { 'tls.crt': 'one', 'tls.key': 'one' });
-  const before = readlinkSync(join(directory, '..data'));
+  const previousLink = readlinkSync(join(directory, '..data'));
   swapMountedFiles(directory, { 'tls.crt': 'two', 'tls.key': 'two' });
   const after = readlinkSync(join(directory, '..data'));
-  expect(after).not.toBe(before);
+  expect(after).not.toBe(previousLink);
   expect(readlinkSync(join(directory, 'tls.crt'))).toBe('..data/tls.crt');
   expect(readFileSync(join(directory, 'tls.key'), 'utf8')).toBe('two');
   expect(readdirSync(directory).sort()).toEqual(['..data', after, 'tls.crt', 'tls.key'].sort());

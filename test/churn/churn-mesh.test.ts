@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { activeNamespaces, Changes, filesOf, initialFiles, turnMs } from './churn-mesh.ts';
+import { activeNamespaces, Changes, filesOf, initialFiles, rotationMs } from './churn-mesh.ts';
 import { busyNamespaces, changeKinds, hostOf, namespaces, quietNamespaces } from './churn-model.ts';
 
 const many = (seed: number): ReturnType<Changes['next']>[] => {
@@ -22,24 +22,24 @@ describe('changes', () => {
   });
 
   test('changes apply to existing services, except in the gateway, and only removed services return', () => {
-    const gone = new Set<string>();
+    const removedServices = new Set<string>();
     for (const change of many(3)) {
       const { kind } = change;
       if (kind === 'gateway route' || kind === 'sidecar') continue;
       const name = hostOf(change);
-      expect(gone.has(name)).toBe(kind === 'return');
-      if (kind === 'leave') gone.add(name);
-      if (kind === 'return') gone.delete(name);
+      expect(removedServices.has(name)).toBe(kind === 'return');
+      if (kind === 'leave') removedServices.add(name);
+      if (kind === 'return') removedServices.delete(name);
     }
   });
 
   test("a change of a service's exportTo leaves the rest of the service unchanged", () => {
     const changes = new Changes(1, 20);
-    const before = changes.nextIn('ns-1', 'endpoints')!;
+    const endpointChange = changes.nextIn('ns-1', 'endpoints')!;
     for (;;) {
       const next = changes.nextIn('ns-1', 'export')!;
-      if (next.service !== before.service) continue;
-      const [was, is] = [before, next].map((change) => Object.values(filesOf(change))[0]!);
+      if (next.service !== endpointChange.service) continue;
+      const [was, is] = [endpointChange, next].map((change) => Object.values(filesOf(change))[0]!);
       expect(is!.replace("  exportTo: ['.']\n", '')).toBe(was!.replace("  exportTo: ['.']\n", ''));
       expect(is).not.toBe(was);
       return;
@@ -48,14 +48,14 @@ describe('changes', () => {
 });
 
 test('half of the busy namespaces change at a time, and each of them pauses regularly', () => {
-  const turns = Array.from({ length: 20 }, (_, turn) => activeNamespaces(turn * turnMs));
+  const turns = Array.from({ length: 20 }, (_, turn) => activeNamespaces(turn * rotationMs));
   for (const active of turns) expect(active).toHaveLength(busyNamespaces.length / 2);
-  const rested = busyNamespaces.filter((namespace) => turns.some((active) => !active.includes(namespace)));
-  expect(rested).toEqual(busyNamespaces);
+  const pausedNamespaces = busyNamespaces.filter((namespace) => turns.some((active) => !active.includes(namespace)));
+  expect(pausedNamespaces).toEqual(busyNamespaces);
 });
 
 test('a new revision changes the content of a file', () => {
-  const change = { namespace: 'ns-1', service: 3, isPrivate: false, sidecarTurn: 0 };
+  const change = { namespace: 'ns-1', service: 3, isPrivate: false, sidecarRevision: 0 };
   for (const kind of ['endpoints', 'route', 'rule', 'gateway route'] as const) {
     expect(filesOf({ ...change, kind, revision: 1 })).not.toEqual(filesOf({ ...change, kind, revision: 2 }));
   }

@@ -17,23 +17,23 @@ import {
   isRulePrivate,
   namedService,
   namespaces,
+  namespacesWithSidecarChanges,
   type ServiceId,
-  shapeOf,
-  turningNamespaces,
+  visibilityOf,
 } from './churn-model.ts';
 
-export interface Change extends ServiceId {
+export interface ChurnChange extends ServiceId {
   readonly kind: ChangeKind;
   readonly revision: number;
   /** Whether the service is exported to its own namespace only. */
   readonly isPrivate: boolean;
   /** Number of changes of the namespace's Sidecar object. */
-  readonly sidecarTurn: number;
+  readonly sidecarRevision: number;
   readonly affected: Affected;
 }
 
 /** Determines the content of files. */
-export type FileChange = Omit<Change, 'affected'>;
+export type FileChange = Omit<ChurnChange, 'affected'>;
 
 /** Percentage of each type. Removals and additions of services are half as frequent as route changes. */
 const shares: readonly (readonly [ChangeKind, number])[] = [
@@ -48,15 +48,15 @@ const shares: readonly (readonly [ChangeKind, number])[] = [
 ];
 
 /** Period of the rotation: half of the busy namespaces change, the others are idle. */
-export const turnMs = 5_000;
+export const rotationMs = 5_000;
 
 /** Number of namespaces that become active, and of those that become idle, in each period. */
-const turnStep = 5;
+const rotationStep = 5;
 
 /** Namespaces that change at this time after the start. */
 export function activeNamespaces(elapsedMs: number): string[] {
-  const turn = Math.floor(elapsedMs / turnMs);
-  return busyNamespaces.filter((_, i) => (i + turn * turnStep) % busyNamespaces.length < busyNamespaces.length / 2);
+  const turn = Math.floor(elapsedMs / rotationMs);
+  return busyNamespaces.filter((_, i) => (i + turn * rotationStep) % busyNamespaces.length < busyNamespaces.length / 2);
 }
 
 /** Deterministic numbers in [0, 1) (mulberry32). */
@@ -86,18 +86,18 @@ export class Changes {
     this.model = new ChurnModel(servicesEach);
   }
 
-  next(elapsedMs: number): Change {
+  next(elapsedMs: number): ChurnChange {
     const active = activeNamespaces(elapsedMs);
     const namespace = active[this.#below(active.length)]!;
     return this.#change(namespace, this.#kind(namespace));
   }
 
   /** `undefined` if the namespace has no object for this type of change. */
-  nextIn(namespace: string, kind: ChangeKind): Change | undefined {
+  nextIn(namespace: string, kind: ChangeKind): ChurnChange | undefined {
     return this.#isPossible(namespace, kind) ? this.#change(namespace, kind) : undefined;
   }
 
-  #change(namespace: string, kind: ChangeKind): Change {
+  #change(namespace: string, kind: ChangeKind): ChurnChange {
     const service = this.#serviceFor(namespace, kind);
     const id = { namespace, service };
     const affected = this.model.apply(kind, id);
@@ -110,7 +110,7 @@ export class Changes {
       // Only the visibility changes.
       revision: kind === 'export' ? (this.#entries.get(host) ?? 0) : revision,
       isPrivate: this.model.isPrivate(id),
-      sidecarTurn: this.model.sidecarTurn(namespace),
+      sidecarRevision: this.model.sidecarRevision(namespace),
       affected,
     };
   }
@@ -126,23 +126,23 @@ export class Changes {
 
   /** Only removed services return, and at most a tenth of the services is removed. */
   #isPossible(namespace: string, kind: ChangeKind): boolean {
-    const gone = this.model.gone(namespace);
-    if (kind === 'return') return gone.size > 0;
-    if (kind === 'leave') return gone.size < this.#servicesEach / 10;
-    return kind !== 'sidecar' || turningNamespaces.includes(namespace);
+    const removed = this.model.removed(namespace);
+    if (kind === 'return') return removed.size > 0;
+    if (kind === 'leave') return removed.size < this.#servicesEach / 10;
+    return kind !== 'sidecar' || namespacesWithSidecarChanges.includes(namespace);
   }
 
   #serviceFor(namespace: string, kind: ChangeKind): number {
-    const gone = this.model.gone(namespace);
-    if (kind === 'return') return [...gone][this.#below(gone.size)]!;
+    const removed = this.model.removed(namespace);
+    if (kind === 'return') return [...removed][this.#below(removed.size)]!;
     if (kind === 'gateway route') return 4 * this.#below(Math.ceil(this.#servicesEach / 4));
-    return this.#present(gone);
+    return this.#present(removed);
   }
 
-  #present(gone: ReadonlySet<number>): number {
+  #present(removed: ReadonlySet<number>): number {
     for (;;) {
       const service = this.#below(this.#servicesEach);
-      if (!gone.has(service)) return service;
+      if (!removed.has(service)) return service;
     }
   }
 
@@ -153,8 +153,8 @@ export class Changes {
 
 /** Files of a service or namespace, by name. The revision determines their content. */
 export function filesOf(change: FileChange): Record<string, string | undefined> {
-  const { kind, namespace, service, sidecarTurn } = change;
-  const file = (what: string): string => `${namespace}-${service}-${what}.yaml`;
+  const { kind, namespace, service, sidecarRevision } = change;
+  const file = (suffix: string): string => `${namespace}-${service}-${suffix}.yaml`;
   switch (kind) {
     case 'leave':
       return { [file('entry')]: undefined };
@@ -169,7 +169,7 @@ export function filesOf(change: FileChange): Record<string, string | undefined> 
     case 'gateway route':
       return { [file('gateway-route')]: gatewayRoute(change) };
     case 'sidecar': {
-      const text = sidecarOf(namespace, sidecarTurn);
+      const text = sidecarOf(namespace, sidecarRevision);
       return text === undefined ? {} : { [`${namespace}-sidecar.yaml`]: text };
     }
   }
@@ -179,7 +179,7 @@ export function initialFiles(servicesEach: number): Record<string, string> {
   const files: Record<string, string> = { 'gateway.yaml': gateway };
   for (const namespace of namespaces) {
     for (let service = 0; service < servicesEach; service++) {
-      const first = { namespace, service, revision: 0, sidecarTurn: 0, isPrivate: isPrivateAtFirst(service) };
+      const first = { namespace, service, revision: 0, sidecarRevision: 0, isPrivate: isPrivateAtFirst(service) };
       const kinds = [
         ...(['endpoints', 'route', 'rule'] as const),
         ...(isOnGateway(service) ? (['gateway route'] as const) : []),
@@ -201,7 +201,7 @@ const ofOwnNamespace = "  exportTo: ['.']\n";
  * and none.
  */
 function sidecarOf(namespace: string, turn: number): string | undefined {
-  const shape = shapeOf(namespace, turn);
+  const shape = visibilityOf(namespace, turn);
   const hosts = {
     all: () => ['*/*'],
     own: () => ['./*'],

@@ -1,43 +1,43 @@
 import { describe, expect, test } from 'vitest';
-import { ChurnModel, edgeNamespace, namespaces, shapeOf, wideNamespace } from './churn-model.ts';
+import { ChurnModel, edgeNamespace, namespaces, visibilityOf, wideNamespace } from './churn-model.ts';
 
 /**
  * `ns-0` imports `ns-1` in addition to its own namespace, `ns-3` one service of `ns-5`, `ns-5` everything, `ns-1` only
  * its own namespace.
  */
-const told = (...affected: Parameters<ChurnModel['apply']>): string[] => [
+const affectedBy = (...affected: Parameters<ChurnModel['apply']>): string[] => [
   ...new ChurnModel(20).apply(...affected).namespaces,
 ];
 const seeingAll = [
-  ...namespaces.filter((namespace) => shapeOf(namespace).sees === 'all'),
+  ...namespaces.filter((namespace) => visibilityOf(namespace).sees === 'all'),
   wideNamespace,
   edgeNamespace,
 ];
 
-describe('a change concerns', () => {
+describe('the scope of a change', () => {
   test('a change affects the proxies whose Sidecar objects import the service', () => {
-    expect(new Set(told('endpoints', { namespace: 'ns-1', service: 0 }))).toEqual(
+    expect(new Set(affectedBy('endpoints', { namespace: 'ns-1', service: 0 }))).toEqual(
       new Set(['ns-0', 'ns-1', ...seeingAll]),
     );
-    expect(told('endpoints', { namespace: 'ns-5', service: 0 })).toContain('ns-3');
-    expect(told('endpoints', { namespace: 'ns-5', service: 1 })).not.toContain('ns-3');
+    expect(affectedBy('endpoints', { namespace: 'ns-5', service: 0 })).toContain('ns-3');
+    expect(affectedBy('endpoints', { namespace: 'ns-5', service: 1 })).not.toContain('ns-3');
   });
 
   test('a change of a private service or rule affects its own namespace only', () => {
-    expect(told('endpoints', { namespace: 'ns-1', service: 4 })).toEqual(['ns-1']);
-    expect(told('route', { namespace: 'ns-1', service: 2 })).toEqual(['ns-1']);
-    expect(told('rule', { namespace: 'ns-1', service: 1 })).toEqual(['ns-1']);
+    expect(affectedBy('endpoints', { namespace: 'ns-1', service: 4 })).toEqual(['ns-1']);
+    expect(affectedBy('route', { namespace: 'ns-1', service: 2 })).toEqual(['ns-1']);
+    expect(affectedBy('rule', { namespace: 'ns-1', service: 1 })).toEqual(['ns-1']);
   });
 
   test('a change affects gateways, unless it is of a mesh route', () => {
-    expect(told('rule', { namespace: 'ns-1', service: 0 })).toContain(edgeNamespace);
-    expect(told('route', { namespace: 'ns-1', service: 0 })).not.toContain(edgeNamespace);
-    expect(told('gateway route', { namespace: 'ns-1', service: 0 })).toEqual([edgeNamespace]);
+    expect(affectedBy('rule', { namespace: 'ns-1', service: 0 })).toContain(edgeNamespace);
+    expect(affectedBy('route', { namespace: 'ns-1', service: 0 })).not.toContain(edgeNamespace);
+    expect(affectedBy('gateway route', { namespace: 'ns-1', service: 0 })).toEqual([edgeNamespace]);
   });
 
   test('an export change affects proxies that see the service before or after, but not in both cases', () => {
-    const others = told('export', { namespace: 'ns-1', service: 0 });
-    expect(new Set(others)).toEqual(new Set(['ns-0', ...seeingAll]));
+    const affected = affectedBy('export', { namespace: 'ns-1', service: 0 });
+    expect(new Set(affected)).toEqual(new Set(['ns-0', ...seeingAll]));
     const model = new ChurnModel(20);
     model.apply('export', { namespace: 'ns-1', service: 0 });
     expect([...model.apply('endpoints', { namespace: 'ns-1', service: 0 }).namespaces]).toEqual(['ns-1']);

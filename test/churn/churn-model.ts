@@ -8,7 +8,7 @@
 import type { Kind } from '../sidecars/xds-types.ts';
 
 /** Services that the Sidecar object of a namespace imports in addition to its own. */
-export type Shape =
+export type Visibility =
   /** None. */
   | { readonly sees: 'own' }
   /** All services of another namespace. */
@@ -35,7 +35,7 @@ export const edgeNamespace = 'edge';
 export const namedService = 0;
 
 /** @param turn number of changes of the Sidecar object, each of which imports another neighbour */
-export function shapeOf(namespace: string, turn = 0): Shape {
+export function visibilityOf(namespace: string, turn = 0): Visibility {
   const number = namespaces.indexOf(namespace);
   if (number < 0) return { sees: 'all' };
   if (number >= busyNamespaces.length) return { sees: 'own' };
@@ -47,7 +47,9 @@ export function shapeOf(namespace: string, turn = 0): Shape {
 }
 
 /** Namespaces whose Sidecar object changes. */
-export const turningNamespaces = busyNamespaces.filter((namespace) => shapeOf(namespace).sees === 'neighbour');
+export const namespacesWithSidecarChanges = busyNamespaces.filter(
+  (namespace) => visibilityOf(namespace).sees === 'neighbour',
+);
 
 export interface ServiceId {
   readonly namespace: string;
@@ -78,7 +80,7 @@ export const changeKinds = [
 export type ChangeKind = (typeof changeKinds)[number];
 
 /** Effect of a change on a proxy: a resource that is added, removed or changed. */
-export interface Brought {
+export interface ChangeEffect {
   readonly kind: Kind;
   readonly name: string;
   readonly how: 'arrival' | 'removal' | 'content';
@@ -92,7 +94,7 @@ export interface Affected {
   readonly namespaces: ReadonlySet<string>;
   readonly kinds: ReadonlySet<Kind>;
   /** A resource that each affected proxy must receive or have removed; `undefined` if that is uncertain. */
-  readonly brings: Brought | undefined;
+  readonly effect: ChangeEffect | undefined;
   /** Whether the effect persists unless the service itself is added or removed. */
   readonly isSteady: boolean;
 }
@@ -106,29 +108,29 @@ const steadyKinds: ReadonlySet<ChangeKind> = new Set(['endpoints', 'route', 'rul
 
 export class ChurnModel {
   readonly #servicesEach: number;
-  readonly #gone = new Map<string, Set<number>>(namespaces.map((namespace) => [namespace, new Set()]));
+  readonly #removed = new Map<string, Set<number>>(namespaces.map((namespace) => [namespace, new Set()]));
   /** Services whose export differs from the initial mesh. */
-  readonly #turned = new Set<string>();
-  readonly #sidecarTurns = new Map<string, number>();
+  readonly #withChangedExport = new Set<string>();
+  readonly #sidecarRevisions = new Map<string, number>();
 
   constructor(servicesEach: number) {
     this.#servicesEach = servicesEach;
   }
 
-  gone(namespace: string): ReadonlySet<number> {
-    return this.#gone.get(namespace)!;
+  removed(namespace: string): ReadonlySet<number> {
+    return this.#removed.get(namespace)!;
   }
 
   isPrivate(id: ServiceId): boolean {
-    return isPrivateAtFirst(id.service) !== this.#turned.has(hostOf(id));
+    return isPrivateAtFirst(id.service) !== this.#withChangedExport.has(hostOf(id));
   }
 
-  shapeOf(namespace: string): Shape {
-    return shapeOf(namespace, this.#sidecarTurns.get(namespace));
+  shapeOf(namespace: string): Visibility {
+    return visibilityOf(namespace, this.#sidecarRevisions.get(namespace));
   }
 
-  sidecarTurn(namespace: string): number {
-    return this.#sidecarTurns.get(namespace) ?? 0;
+  sidecarRevision(namespace: string): number {
+    return this.#sidecarRevisions.get(namespace) ?? 0;
   }
 
   /** Whether proxies of a namespace see a service, provided that it exists. */
@@ -140,7 +142,7 @@ export class ChurnModel {
   hostsSeen(listener: string): string[] {
     return namespaces.flatMap((namespace) =>
       Array.from({ length: this.#servicesEach }, (_, service) => ({ namespace, service }))
-        .filter((id) => !this.gone(namespace).has(id.service) && this.sees(listener, id))
+        .filter((id) => !this.removed(namespace).has(id.service) && this.sees(listener, id))
         .map(hostOf),
     );
   }
@@ -152,44 +154,51 @@ export class ChurnModel {
 
   #affectedBy(kind: ChangeKind, id: ServiceId): Omit<Affected, 'isSteady'> {
     const host = hostOf(id);
-    const cluster = (how: Brought['how']): Brought => ({ kind: 'CDS', name: clusterOf(host), how });
+    const cluster = (how: ChangeEffect['how']): ChangeEffect => ({ kind: 'CDS', name: clusterOf(host), how });
     const seeing = this.#listeners((listener) => this.sees(listener, id));
     switch (kind) {
       case 'endpoints':
         return affected(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host), how: 'content' });
       case 'route': {
-        const told = seeing.filter(
+        const affectedNamespaces = seeing.filter(
           (listener) => listener !== edgeNamespace && (!isRoutePrivate(id.service) || listener === id.namespace),
         );
-        return affected(host, told, ['RDS'], { kind: 'RDS', name: routeNames.sidecar, how: 'content' });
+        return affected(host, affectedNamespaces, ['RDS'], { kind: 'RDS', name: routeNames.sidecar, how: 'content' });
       }
       case 'rule': {
-        const told = seeing.filter((listener) => !isRulePrivate(id.service) || listener === id.namespace);
-        return affected(host, told, ['CDS', 'EDS'], cluster('content'));
+        const affectedNamespaces = seeing.filter((listener) => !isRulePrivate(id.service) || listener === id.namespace);
+        return affected(host, affectedNamespaces, ['CDS', 'EDS'], cluster('content'));
       }
       case 'leave':
-        this.#gone.get(id.namespace)!.add(id.service);
+        this.#removed.get(id.namespace)!.add(id.service);
         return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster('removal'));
       case 'return':
-        this.#gone.get(id.namespace)!.delete(id.service);
+        this.#removed.get(id.namespace)!.delete(id.service);
         return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster('arrival'));
       case 'export': {
-        if (!this.#turned.delete(host)) this.#turned.add(host);
+        if (!this.#withChangedExport.delete(host)) this.#withChangedExport.add(host);
         const seeingNow = new Set(this.#listeners((listener) => this.sees(listener, id)));
-        const before = new Set(seeing);
-        const told = listeners.filter((listener) => seeingNow.has(listener) !== before.has(listener));
-        return affected(host, told, ['CDS', 'EDS', 'RDS'], cluster(this.isPrivate(id) ? 'removal' : 'arrival'));
+        const previouslySeeing = new Set(seeing);
+        const affectedNamespaces = listeners.filter(
+          (listener) => seeingNow.has(listener) !== previouslySeeing.has(listener),
+        );
+        return affected(
+          host,
+          affectedNamespaces,
+          ['CDS', 'EDS', 'RDS'],
+          cluster(this.isPrivate(id) ? 'removal' : 'arrival'),
+        );
       }
       case 'gateway route':
         return affected(host, [edgeNamespace], ['RDS'], { kind: 'RDS', name: routeNames.gateway, how: 'content' });
       case 'sidecar':
-        this.#sidecarTurns.set(id.namespace, this.sidecarTurn(id.namespace) + 1);
+        this.#sidecarRevisions.set(id.namespace, this.sidecarRevision(id.namespace) + 1);
         return affected(undefined, [id.namespace], ['CDS', 'EDS', 'RDS'], undefined);
     }
   }
 
-  #listeners(isTold: (listener: string) => boolean): string[] {
-    return listeners.filter(isTold);
+  #listeners(isAffected: (listener: string) => boolean): string[] {
+    return listeners.filter(isAffected);
   }
 
   #shows(listener: string, { namespace, service }: ServiceId): boolean {
@@ -209,7 +218,12 @@ export class ChurnModel {
 
 const affected = (
   host: string | undefined,
-  told: readonly string[],
+  affectedNamespaces: readonly string[],
   kinds: readonly Kind[],
-  brings: Affected['brings'],
-): Omit<Affected, 'isSteady'> => ({ host, namespaces: new Set(told), kinds: new Set(kinds), brings });
+  effect: Affected['effect'],
+): Omit<Affected, 'isSteady'> => ({
+  host,
+  namespaces: new Set(affectedNamespaces),
+  kinds: new Set(kinds),
+  effect,
+});

@@ -30,9 +30,9 @@ export interface ChurnProxy {
    */
   acceptedMs: number;
   /** Time of the last new content of each resource, by type and name. */
-  readonly newsAtMs: Map<string, number>;
+  readonly lastNewContentAtMs: Map<string, number>;
   /** Current disturbance. */
-  trouble: 'none' | 'away' | 'stalled';
+  disturbance: 'none' | 'away' | 'stalled';
   lastResponseMs: number;
   /**
    * Time of the last CDS response, and number of CDS responses without a later EDS response: Envoy warms new clusters.
@@ -40,7 +40,7 @@ export interface ChurnProxy {
   clustersAtMs: number;
   clustersToWarm: number;
   /** Last disturbance, for the report of a failure. */
-  lastTrouble: { readonly what: string; readonly atMs: number };
+  lastDisturbance: { readonly event: string; readonly atMs: number };
 }
 
 /** Counters of the whole run. */
@@ -123,13 +123,13 @@ export class ChurnProxies {
   /** All proxies are connected, and no response arrived during this time. */
   isQuiet(ms: number): boolean {
     return this.all.every(
-      ({ sidecar, trouble, lastResponseMs }) =>
-        sidecar.isFull && trouble === 'none' && this.#now() - lastResponseMs > ms,
+      ({ sidecar, disturbance, lastResponseMs }) =>
+        sidecar.isFull && disturbance === 'none' && this.#now() - lastResponseMs > ms,
     );
   }
 
   /** Checks that routes to new clusters followed. @param ofAll no message is in flight any more */
-  judgeRoutes(ofAll = false): void {
+  checkRoutes(ofAll = false): void {
     for (const { name, unrouted } of this.all) {
       const clusters = unrouted.takeLate(ofAll ? Number.POSITIVE_INFINITY : this.#now() - lateMs);
       if (clusters.length > 0) this.#counts.missed.push(`${name} was not sent routes to ${few(clusters)}`);
@@ -137,24 +137,25 @@ export class ChurnProxies {
   }
 
   /** Checks that the effects of changes arrived at all affected proxies that had no disturbance since. */
-  judgeNews(ofAll = false): void {
+  checkEffects(ofAll = false): void {
     for (const { sinceMs, kind, name, how, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
       for (const proxy of this.all) {
-        const { name: who, namespace, quietSinceMs, newsAtMs } = proxy;
+        const { name: proxyLabel, namespace, quietSinceMs, lastNewContentAtMs } = proxy;
         if (!affected.has(namespace) || quietSinceMs > sinceMs) continue;
         if (how === 'removal' && mayKeep(proxy, name)) continue;
         // When its service returns, a kept cluster exists already.
         if (how === 'arrival' && isNamed(proxy, name) && proxy.sidecar.resources('CDS').has(name)) continue;
         this.#counts.judged++;
-        const atMs = newsAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
-        if (atMs < sinceMs) this.#counts.missed.push(`${who} was not sent ${kind} ${name} within ${seconds(lateMs)}`);
+        const atMs = lastNewContentAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
+        if (atMs < sinceMs)
+          this.#counts.missed.push(`${proxyLabel} was not sent ${kind} ${name} within ${seconds(lateMs)}`);
       }
     }
   }
 
   leave(proxy: ChurnProxy, ms: number): void {
     this.#counts.left++;
-    proxy.trouble = 'away';
+    proxy.disturbance = 'away';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     proxy.unrouted.clear();
     proxy.sidecar.close();
@@ -163,14 +164,14 @@ export class ChurnProxies {
 
   stall(proxy: ChurnProxy, ms: number): void {
     this.#counts.stalled++;
-    proxy.trouble = 'stalled';
+    proxy.disturbance = 'stalled';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     proxy.unrouted.clear();
     proxy.sidecar.stall();
     this.#after(ms, () => {
-      proxy.trouble = 'none';
+      proxy.disturbance = 'none';
       proxy.quietSinceMs = this.#now() + settlingMs;
-      note(proxy, 'it read on', this.#now());
+      recordTrouble(proxy, 'it read on', this.#now());
       proxy.sidecar.resume();
     });
   }
@@ -199,7 +200,7 @@ export class ChurnProxies {
       : [`a fresh proxy has not everything after ${timeoutMs} ms`];
     const limited = limitedClusters(fresh.sidecar.resources('CDS'));
     if (limited.length > 0) found.push(`a fresh proxy is sent ${few(limited)} with a time limit`);
-    fresh.trouble = 'away';
+    fresh.disturbance = 'away';
     fresh.sidecar.close();
     return found.map((line) => `${proxy.name}: ${line}`);
   }
@@ -207,7 +208,7 @@ export class ChurnProxies {
   close(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     for (const proxy of this.all) {
-      proxy.trouble = 'away';
+      proxy.disturbance = 'away';
       proxy.sidecar.close();
     }
   }
@@ -222,7 +223,7 @@ export class ChurnProxies {
       onFull: () => {
         proxy.quietSinceMs = this.#now() + settlingMs;
       },
-      onEnd: (_, reason) => this.#lost(proxy, reason),
+      onEnd: (_, reason) => this.#onStreamLost(proxy, reason),
     });
     const proxy: ChurnProxy = {
       name: `${proxyName({ number, namespace })} (${protocol})`,
@@ -231,24 +232,24 @@ export class ChurnProxies {
       protocol,
       sidecar,
       quietSinceMs: Number.POSITIVE_INFINITY,
-      trouble: 'none',
+      disturbance: 'none',
       lastResponseMs: 0,
       clustersAtMs: Number.NEGATIVE_INFINITY,
       clustersToWarm: 0,
-      newsAtMs: new Map(),
+      lastNewContentAtMs: new Map(),
       named: new Map(),
       unrouted: new UnroutedClusters(),
       rejecting: new Set(),
       acceptedMs: Number.NEGATIVE_INFINITY,
-      lastTrouble: { what: 'it was created', atMs: this.#now() },
+      lastDisturbance: { event: 'it was created', atMs: this.#now() },
     };
     return proxy;
   }
 
   #open(proxy: ChurnProxy): void {
-    proxy.trouble = 'none';
+    proxy.disturbance = 'none';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
-    note(proxy, 'it came', this.#now());
+    recordTrouble(proxy, 'it came', this.#now());
     proxy.sidecar.open();
   }
 
@@ -259,7 +260,7 @@ export class ChurnProxies {
     const news = givenUp.size === 0 ? response.news : response.news.filter((name) => !givenUp.has(name));
     this.#counts.givenUp += givenUp.size;
     const now = this.#now();
-    const unordered = [...this.#noteNamed(proxy, response), ...removedInUse(proxy, kind, news)];
+    const unordered = [...this.#recordNamedClusters(proxy, response), ...removedInUse(proxy, kind, news)];
     // A gateway has clusters that no route names.
     if (kind === 'CDS' && proxy.namespace !== edgeNamespace && now >= proxy.quietSinceMs)
       this.#noteUnrouted(proxy, news);
@@ -268,7 +269,7 @@ export class ChurnProxies {
     proxy.lastResponseMs = now;
     this.#counts.responses++;
     if (!isNews) this.#counts.redundant++;
-    for (const name of news) proxy.newsAtMs.set(`${kind} ${name}`, now);
+    for (const name of news) proxy.lastNewContentAtMs.set(`${kind} ${name}`, now);
     if (kind === 'CDS') {
       proxy.clustersToWarm = now - proxy.clustersAtMs < lateMs ? proxy.clustersToWarm + 1 : 1;
       proxy.clustersAtMs = now;
@@ -277,28 +278,28 @@ export class ChurnProxies {
     if (isWarming) proxy.clustersToWarm--;
     if (rejected) {
       this.#counts.rejected++;
-      note(proxy, 'it rejected a response', this.#now());
+      recordTrouble(proxy, 'it rejected a response', this.#now());
       proxy.quietSinceMs = now + settlingMs;
     }
     if (now < proxy.quietSinceMs) return;
-    for (const line of unordered) this.#tell('unordered', proxy, line);
+    for (const line of unordered) this.#report('unordered', proxy, line);
     if (!isNews) {
       if (isWarming) return;
-      this.#tell('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
+      this.#report('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;
     }
     // Clusters that were kept because of rejected routes are removed long after the change.
     const isAwaited = this.#oracle.isRemovalDue(proxy.acceptedMs, now);
     const isRemoved = (name: string): boolean => kind !== 'RDS' && !proxy.sidecar.resources('CDS').has(name);
-    const others = isAwaited ? news.filter((name) => !isRemoved(name)) : news;
-    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, others, now);
+    const unawaited = isAwaited ? news.filter((name) => !isRemoved(name)) : news;
+    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, unawaited, now);
     if (unexplained.length > 0)
-      this.#tell('unexplained', proxy, `${kind} that no change explains: ${few(unexplained)}`);
-    if (late.length > 0) this.#tell('late', proxy, `${kind} long after the change: ${few(late)}`);
+      this.#report('unexplained', proxy, `${kind} that no change explains: ${few(unexplained)}`);
+    if (late.length > 0) this.#report('late', proxy, `${kind} long after the change: ${few(late)}`);
   }
 
   /** Records the clusters that routes name. @returns errors */
-  #noteNamed(proxy: ChurnProxy, { kind, batch, resources, rejected }: ReceivedResponse): string[] {
+  #recordNamedClusters(proxy: ChurnProxy, { kind, batch, resources, rejected }: ReceivedResponse): string[] {
     if (kind === 'LDS' || kind === 'RDS') {
       if (rejected) proxy.rejecting.add(kind);
       else if (proxy.rejecting.delete(kind)) proxy.acceptedMs = this.#now();
@@ -323,24 +324,24 @@ export class ChurnProxies {
     }
   }
 
-  #tell(what: 'unexplained' | 'late' | 'unordered', proxy: ChurnProxy, sent: string): void {
-    const { name, lastTrouble } = proxy;
-    const ago = seconds(this.#now() - lastTrouble.atMs);
-    this.#counts[what].push(`${name} was sent ${sent}; ${lastTrouble.what} ${ago} before`);
+  #report(counter: 'unexplained' | 'late' | 'unordered', proxy: ChurnProxy, sent: string): void {
+    const { name, lastDisturbance } = proxy;
+    const ago = seconds(this.#now() - lastDisturbance.atMs);
+    this.#counts[counter].push(`${name} was sent ${sent}; ${lastDisturbance.event} ${ago} before`);
   }
 
-  #lost(proxy: ChurnProxy, reason: string): void {
-    if (proxy.trouble === 'away') return;
+  #onStreamLost(proxy: ChurnProxy, reason: string): void {
+    if (proxy.disturbance === 'away') return;
     this.#counts.lost.push(`${proxy.name} lost its stream: ${reason}`);
     proxy.unrouted.clear();
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     this.#after(200, () => this.#open(proxy));
   }
 
-  #after(ms: number, deed: () => void): void {
+  #after(ms: number, task: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
-      deed();
+      task();
     }, ms);
     this.#timers.add(timer);
   }
@@ -350,8 +351,8 @@ const few = (names: readonly string[]): string =>
   `${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
-function note(proxy: ChurnProxy, what: string, atMs: number): void {
-  proxy.lastTrouble = { what, atMs };
+function recordTrouble(proxy: ChurnProxy, event: string, atMs: number): void {
+  proxy.lastDisturbance = { event, atMs };
 }
 
 /** Requested resources of a proxy; clusters without fetch timeouts. */
@@ -360,8 +361,8 @@ export function holdingsOf(sidecar: Sidecar): Holdings {
     kinds.map((kind) => {
       const { names } = sidecar.names(kind);
       const all = [...sidecar.resources(kind).values()];
-      const asked = kind === 'EDS' || kind === 'RDS' ? all.filter(({ name }) => names.has(name)) : all;
-      return [kind, new Map(asked.map(({ name, digest, content }) => [name, content?.digest ?? digest]))];
+      const requested = kind === 'EDS' || kind === 'RDS' ? all.filter(({ name }) => names.has(name)) : all;
+      return [kind, new Map(requested.map(({ name, digest, content }) => [name, content?.digest ?? digest]))];
     }),
   );
 }

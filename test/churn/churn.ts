@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import type { ProxyDescription } from '../../src/discovery/monitor/debug/proxy-description.ts';
 import { defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
 import { maxListenerWarmingMs } from '../../src/discovery/xds/rollout/draining-listeners.ts';
-import { exitWith, print, wholeNumber } from '../bench/bench-run.ts';
+import { exitWith, integerFlag, print } from '../bench/bench-run.ts';
 import { cpuTimeMs } from '../bench/cpu-time.ts';
 import { memoryOf } from '../bench/memory-usage.ts';
 import { type Programs, runWithPrograms } from '../bench/programs.ts';
@@ -15,13 +15,13 @@ import { type PilotServer, startPilot, waitForPort } from '../bench/push/servers
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Inspector } from '../harness/inspector.ts';
-import { type Change, Changes, ChurnMesh, randomOf } from './churn-mesh.ts';
+import { Changes, type ChurnChange, ChurnMesh, randomOf } from './churn-mesh.ts';
 import { busyNamespaces, type ChurnModel, changeKinds, namespaces } from './churn-model.ts';
 import { ChurnProxies, drainMs, holdingsOf, mayKeep, proxyName } from './churn-proxies.ts';
 import { limitedClusters } from './fetch-limits.ts';
-import { growthProblems, growthRule, hostDifferences, judgedFromMs, type MemorySample } from './final-checks.ts';
+import { growthProblems, growthRule, hostDifferences, type MemorySample, minCheckedMs } from './final-checks.ts';
 import { Oracle } from './oracle.ts';
-import { timeOfTurns } from './scheduled-time.ts';
+import { scheduledTime } from './scheduled-time.ts';
 
 const usage = `Usage: npm run test:churn -- [--minutes M] [--services N] [--proxies N] [--changes N] [--seed N]
                             [--removal-delay MS] [--pilot FILE]
@@ -30,7 +30,7 @@ Runs pilot-discovery on a directory of ${namespaces.length} namespaces with chan
 exports, gateway routes and Sidecar objects, and proxies that disconnect, reconnect, stop reading and
 reject. A change that affects the proxy must explain each response, the effect of each change must arrive at each affected
 proxy, in the end each must have the resources of a new proxy and see exactly the visible services, and memory
-must not have grown (checked from ${judgedFromMs / 60_000} minutes on): ${growthRule}.
+must not have grown (checked from ${minCheckedMs / 60_000} minutes on): ${growthRule}.
 
   --minutes M    default 10; 0.5 is half a minute
   --services N   default 1000, in ${namespaces.length} namespaces
@@ -46,8 +46,8 @@ Exit code 1 after a failure, with the proxies and resources; the trace is saved.
 
 /** The default debounce, but with a lower maximum: continuous changes would be pushed only every ten seconds. */
 const debounce = '100ms';
-const longestDebounce = '500ms';
-const troublesPerSecond = 3;
+const maxDebounce = '500ms';
+const disturbancesPerSecond = 3;
 /** In addition to the debounce and the batching of file events. */
 const singleEveryMs = 260;
 /** This many namespaces contain each kind of Sidecar object. */
@@ -67,7 +67,7 @@ const removalLagMs = (removalDelayMs: number): number =>
 const quietMs = 1_500;
 const timeoutMs = 60_000;
 /** Maximum printed lines of each kind of error. */
-const linesShown = 10;
+const maxPrintedLines = 10;
 
 interface Settings {
   readonly minutes: number;
@@ -97,11 +97,11 @@ function readSettings(): Settings | undefined {
   if (!(minutes > 0)) throw new Error(`--minutes: expected a number above 0, got ${values.minutes}`);
   return {
     minutes,
-    services: wholeNumber('services', values.services, 1_000),
-    proxies: wholeNumber('proxies', values.proxies, 300),
-    changes: wholeNumber('changes', values.changes, 20),
-    seed: wholeNumber('seed', values.seed, 1 + (Date.now() % 1_000_000)),
-    removalDelayMs: wholeNumber('removal-delay', values['removal-delay'], defaultRemovalDelayMs),
+    services: integerFlag('services', values.services, 1_000),
+    proxies: integerFlag('proxies', values.proxies, 300),
+    changes: integerFlag('changes', values.changes, 20),
+    seed: integerFlag('seed', values.seed, 1 + (Date.now() % 1_000_000)),
+    removalDelayMs: integerFlag('removal-delay', values['removal-delay'], defaultRemovalDelayMs),
     pilot: values.pilot,
   };
 }
@@ -119,17 +119,17 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
     executable: settings.pilot,
     env: {
       NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
-      PILOT_DEBOUNCE_MAX: longestDebounce,
+      PILOT_DEBOUNCE_MAX: maxDebounce,
       PILOT_XDS_CLUSTER_REMOVAL_DELAY: `${removalDelayMs}ms`,
     },
   });
   await waitForPort(server);
   const oracle = new Oracle(lagMs);
-  const now = timeOfTurns(server.pid);
+  const now = scheduledTime(server.pid);
   const proxies = new ChurnProxies(server.port, settings.proxies, oracle, now);
   programs.onEnd(async () => proxies.close());
-  const settled = (what: string): Promise<unknown> =>
-    eventually(what, () => proxies.isQuiet(quietMs + lagMs), {
+  const settled = (step: string): Promise<unknown> =>
+    eventually(step, () => proxies.isQuiet(quietMs + lagMs), {
       deadlineMs: timeoutMs + lagMs,
       hopeless: () => server.hopeless(),
     });
@@ -139,15 +139,15 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
   const run = new ChurnRun({ settings, mesh, proxies, server, inspector, oracle, now, servicesEach });
   await run.forMs(settings.minutes * 60_000);
   await settled('every proxy is back, and nothing comes any more');
-  proxies.judgeNews(true);
-  proxies.judgeRoutes(true);
+  proxies.checkEffects(true);
+  proxies.checkRoutes(true);
   print('single changes …');
   const missed: string[] = [];
   for (const change of run.singleChanges()) {
     await change();
     await settled('nothing comes any more after single changes');
-    proxies.judgeNews(true);
-    proxies.judgeRoutes(true);
+    proxies.checkEffects(true);
+    proxies.checkRoutes(true);
     for (const proxy of proxies.samples()) missed.push(...(await proxies.compareWithFresh(proxy, timeoutMs)));
   }
   print('comparing each proxy with a fresh one …');
@@ -167,7 +167,7 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
     missed.push(...differing.map((line) => `${name}: ${line}`));
   }
   const problems = run.problems(missed);
-  if (problems.length > 0) await leaveTrace(programs, server, settings.seed);
+  if (problems.length > 0) await saveTrace(programs, server, settings.seed);
   inspector.close();
   proxies.close();
   await server.stop();
@@ -197,7 +197,7 @@ class ChurnRun {
   readonly #changes: Changes;
   readonly #random: () => number;
   readonly #memory: MemorySample[] = [];
-  #made = 0;
+  #changeCount = 0;
   #lastedMs = 0;
   #cpuMs = 0;
 
@@ -234,14 +234,14 @@ class ChurnRun {
         nextChange += (-Math.log(1 - this.#random()) * 1_000) / this.#settings.changes;
       }
       if (elapsed() >= nextTrouble) {
-        this.#trouble();
-        this.#proxies.judgeNews();
-        this.#proxies.judgeRoutes();
-        nextTrouble += 1_000 / troublesPerSecond;
+        this.#disturb();
+        this.#proxies.checkEffects();
+        this.#proxies.checkRoutes();
+        nextTrouble += 1_000 / disturbancesPerSecond;
       }
       if (elapsed() >= nextMemory) {
         const begun = elapsed();
-        await this.#lookAtMemory(begun);
+        await this.#sampleMemory(begun);
         nextMemory = elapsed() + Math.max(memoryEveryMs, (elapsed() - begun) / collectionShare);
       }
       if (elapsed() >= nextProgress) {
@@ -274,19 +274,19 @@ class ChurnRun {
   problems(missed: readonly string[]): string[] {
     const { lost, unexplained, late, missed: notSent, unordered, judged, responses } = this.#proxies.counts;
     print(`${this.#figures()}; ${((this.#cpuMs / this.#lastedMs) * 100).toFixed(0)} % of a core`);
-    const few = (what: string, lines: readonly string[]): string[] =>
+    const firstLines = (label: string, lines: readonly string[]): string[] =>
       lines.length === 0
         ? []
-        : [`${lines.length} × ${what}:`, ...lines.slice(0, linesShown).map((line) => `  ${line}`)];
+        : [`${lines.length} × ${label}:`, ...lines.slice(0, maxPrintedLines).map((line) => `  ${line}`)];
     return [
-      ...few('an update was missed', missed),
-      ...few('a change did not come to a proxy that it concerns', notSent),
-      ...few('a proxy was sent what does not concern it', unexplained),
-      ...few('an update came late', late),
-      ...few('clusters and routes came in the wrong order', unordered),
-      ...few('a stream was lost', lost),
+      ...firstLines('an update was missed', missed),
+      ...firstLines('a change did not come to a proxy that it concerns', notSent),
+      ...firstLines('a proxy was sent what does not concern it', unexplained),
+      ...firstLines('an update came late', late),
+      ...firstLines('clusters and routes came in the wrong order', unordered),
+      ...firstLines('a stream was lost', lost),
       ...growthProblems(this.#memory, this.#lastedMs),
-      ...(this.#made > 0 && judged > 0 && responses > this.#proxies.all.length * 4 ? [] : ['nothing happened']),
+      ...(this.#changeCount > 0 && judged > 0 && responses > this.#proxies.all.length * 4 ? [] : ['nothing happened']),
     ];
   }
 
@@ -294,16 +294,16 @@ class ChurnRun {
     this.#apply(this.#changes.next(elapsedMs));
   }
 
-  #apply(change: Change): void {
+  #apply(change: ChurnChange): void {
     this.#mesh.apply(change);
     this.#oracle.changed(change.affected, this.#now());
-    this.#made++;
+    this.#changeCount++;
   }
 
-  #trouble(): void {
+  #disturb(): void {
     const { all } = this.#proxies;
     const proxy = all[Math.floor(this.#random() * all.length)]!;
-    if (proxy.trouble !== 'none' || !proxy.sidecar.isFull) return;
+    if (proxy.disturbance !== 'none' || !proxy.sidecar.isFull) return;
     const which = this.#random();
     const ms = 500 + this.#random() * 5_000;
     if (which < 0.4) this.#proxies.leave(proxy, ms);
@@ -311,7 +311,7 @@ class ChurnRun {
     else this.#proxies.reject(proxy);
   }
 
-  async #lookAtMemory(atMs: number): Promise<void> {
+  async #sampleMemory(atMs: number): Promise<void> {
     const { rssMib } = memoryOf(this.#server.pid);
     const { heapMib } = await collectedMemory(this.#server.pid, this.#inspector);
     this.#memory.push({ atMs, rssMib, heapMib });
@@ -321,7 +321,7 @@ class ChurnRun {
     const { responses, redundant, rejected, left, stalled, givenUp, judged } = this.#proxies.counts;
     const { rssMib = 0, heapMib = 0 } = this.#memory.at(-1) ?? {};
     return (
-      `${this.#made} changes, ${responses} responses (${redundant} with nothing new; ${judged} looked for by themselves), ${left} proxies left, ${stalled} stalled, ` +
+      `${this.#changeCount} changes, ${responses} responses (${redundant} with nothing new; ${judged} looked for by themselves), ${left} proxies left, ${stalled} stalled, ` +
       `${rejected} responses rejected, ${givenUp} clusters given up; ${rssMib.toFixed(0)} MiB resident, ${heapMib.toFixed(1)} MiB alive`
     );
   }
@@ -341,10 +341,10 @@ async function givenUpClusters({ httpPort }: PilotServer): Promise<Map<string, R
 }
 
 /** Saves the server's records at the time of the failure. */
-async function leaveTrace(programs: Programs, { httpPort }: PilotServer, seed: number): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${httpPort}/debug/trace?follow=false`);
+async function saveTrace(programs: Programs, { httpPort }: PilotServer, seed: number): Promise<void> {
+  const traceResponse = await fetch(`http://127.0.0.1:${httpPort}/debug/trace?follow=false`);
   const file = join(programs.root, `churn-${seed}.trace.ndjson`);
-  writeFileSync(file, await answer.text());
+  writeFileSync(file, await traceResponse.text());
   print(`the trace: ${file}`);
 }
 

@@ -25,7 +25,7 @@ function cluster({ maxRequests = 1, seconds }: Given): Buffer {
     tlsCertificateSdsSecretConfigs: [{ name: 'default', sdsConfig: source(1) }],
   });
   const tls = anyPack(UpstreamTlsContextSchema, create(UpstreamTlsContextSchema, { commonTlsContext }));
-  const made = create(ClusterSchema, {
+  const built = create(ClusterSchema, {
     name: 'a',
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
     edsClusterConfig: { edsConfig: source(0) },
@@ -34,7 +34,7 @@ function cluster({ maxRequests = 1, seconds }: Given): Buffer {
       { name: 'tls', transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls } } },
     ],
   });
-  return Buffer.from(toBinary(ClusterSchema, made));
+  return Buffer.from(toBinary(ClusterSchema, built));
 }
 
 const mapOf = (given: Given): ResourceMap => {

@@ -58,8 +58,8 @@ function* childrenOf(message: ReflectMessage): Generator<ReflectMessage> {
 /** Names of clusters that now have a timeout and otherwise equal those of the proxy. */
 export function givenUpBetween(had: ResourceMap, has: ResourceMap, names: readonly string[]): readonly string[] {
   return names.filter((name) => {
-    const [before, after] = [had.get(name)?.content, has.get(name)?.content];
-    return after?.isLimited === true && before?.digest === after.digest;
+    const [previous, after] = [had.get(name)?.content, has.get(name)?.content];
+    return after?.isLimited === true && previous?.digest === after.digest;
   });
 }
 

@@ -62,7 +62,7 @@ export interface MemorySample {
 const growthAllowance = { heap: { share: 0.1, mib: 4 }, rss: { share: 0.15, mib: 20 } } as const;
 
 /** Shorter runs are not checked for growth, because their last quarter would overlap the second minute. */
-export const judgedFromMs = 3 * 60_000;
+export const minCheckedMs = 3 * 60_000;
 
 export const growthRule =
   'the median of the last quarter is at most that of the second minute and ' +
@@ -71,18 +71,18 @@ export const growthRule =
 
 /** @returns one sentence for each figure that grew */
 export function growthProblems(samples: readonly MemorySample[], lastedMs: number): string[] {
-  if (lastedMs < judgedFromMs) return [];
+  if (lastedMs < minCheckedMs) return [];
   const early = samples.filter(({ atMs }) => atMs >= 60_000 && atMs < 120_000);
   const late = samples.filter(({ atMs }) => atMs >= lastedMs * 0.75);
   if (early.length === 0 || late.length === 0)
     return ['memory was not sampled in the second minute and in the last quarter'];
-  return (['heap', 'rss'] as const).flatMap((what) => {
-    const median = (some: readonly MemorySample[]): number => medianOf(some.map((sample) => sample[`${what}Mib`]));
-    const [before, after] = [median(early), median(late)];
-    const { share, mib } = growthAllowance[what];
-    if (after <= before + Math.max(before * share, mib)) return [];
+  return (['heap', 'rss'] as const).flatMap((figure) => {
+    const median = (some: readonly MemorySample[]): number => medianOf(some.map((sample) => sample[`${figure}Mib`]));
+    const [earlyMib, lateMib] = [median(early), median(late)];
+    const { share, mib } = growthAllowance[figure];
+    if (lateMib <= earlyMib + Math.max(earlyMib * share, mib)) return [];
     return [
-      `${what === 'heap' ? 'the heap' : 'resident memory'} grew from ${before.toFixed(1)} to ${after.toFixed(1)} MiB`,
+      `${figure === 'heap' ? 'the heap' : 'resident memory'} grew from ${earlyMib.toFixed(1)} to ${lateMib.toFixed(1)} MiB`,
     ];
   });
 }

@@ -3,24 +3,24 @@ import { Fields, textOf } from '../sidecars/protobuf-fields.ts';
 import type { ResourceBatch } from '../sidecars/resource-batches.ts';
 
 /** Cluster names by route configuration. */
-export type NamedClusters = ReadonlyMap<string, ReadonlySet<string>>;
+export type RoutedClusters = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Other bytes follow a name and may look like letters. */
 const outboundCluster = /outbound\|\d+\|[^|]*\|[a-z0-9.-]+?\.svc\.cluster\.local/g;
 
-const known = new WeakMap<ResourceBatch, NamedClusters>();
+const known = new WeakMap<ResourceBatch, RoutedClusters>();
 
 /**
  * @param batch of the same resources
  * @param resources field 2 of a DiscoveryResponse or DeltaDiscoveryResponse, repeated
  */
-export function namedClusters(batch: ResourceBatch, resources: Buffer, isDelta: boolean): NamedClusters {
+export function namedClusters(batch: ResourceBatch, resources: Buffer, isDelta: boolean): RoutedClusters {
   const read = known.get(batch) ?? readNamed(resources, isDelta);
   known.set(batch, read);
   return read;
 }
 
-function readNamed(resources: Buffer, isDelta: boolean): NamedClusters {
+function readNamed(resources: Buffer, isDelta: boolean): RoutedClusters {
   const named = new Map<string, ReadonlySet<string>>();
   const fields = new Fields(resources);
   while (fields.next()) {

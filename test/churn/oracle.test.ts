@@ -13,7 +13,7 @@ function given() {
   return { oracle, change };
 }
 
-describe('what a proxy is sent', () => {
+describe('the explanation of a response', () => {
   test('a response is explained by a change of its service, if the change affects the namespace and the type', () => {
     const { oracle, change } = given();
     change('endpoints', 0);
@@ -43,7 +43,7 @@ describe('what a proxy is sent', () => {
   });
 });
 
-describe('what a change brings', () => {
+describe('the effect of a change', () => {
   test('the effect of a change is due after the limit, or at the end of the run', () => {
     const { oracle, change } = given();
     change('endpoints', 0);

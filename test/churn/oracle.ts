@@ -4,26 +4,26 @@
  * time.
  */
 import type { Kind } from '../sidecars/xds-types.ts';
-import type { Affected, Brought } from './churn-model.ts';
+import type { Affected, ChangeEffect } from './churn-model.ts';
 
 /** A response this long after its change is late. */
 export const lateMs = 10_000;
 /** Types whose removals are delayed, together with clusters. */
 const kindsWithLag: ReadonlySet<Kind> = new Set(['CDS', 'EDS']);
 
-interface Happened {
+interface RecordedChange {
   readonly atMs: number;
   readonly affected: Affected;
 }
 
 /** Content that each affected proxy must have received by now. */
-export interface DueNews extends Brought {
+export interface DueEffect extends ChangeEffect {
   /** Time of the change. */
   readonly sinceMs: number;
   readonly namespaces: ReadonlySet<string>;
 }
 
-export interface Explanation {
+export interface ResponseExplanation {
   /** Names that no change explains. */
   readonly unexplained: readonly string[];
   /** Names whose last change is too long ago. */
@@ -38,8 +38,8 @@ export class Oracle {
   /** A removal this long after its change is late. */
   readonly #lateRemovalMs: number;
   /** Changes by host, oldest first. */
-  readonly #changes = new Map<string, Happened[]>();
-  #due: (Happened & { readonly brings: NonNullable<Affected['brings']> })[] = [];
+  readonly #changes = new Map<string, RecordedChange[]>();
+  #due: (RecordedChange & { readonly effect: NonNullable<Affected['effect']> })[] = [];
 
   /** @param removalLagMs additional time for the removal of a cluster, beyond {@link lateMs} */
   constructor(removalLagMs = 0) {
@@ -51,8 +51,8 @@ export class Oracle {
     const key = affected.host ?? ofMany;
     const known = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < 4 * this.#lateRemovalMs);
     this.#changes.set(key, [...known, { atMs, affected }]);
-    const { brings } = affected;
-    if (brings !== undefined) this.#due.push({ atMs, affected, brings });
+    const { effect } = affected;
+    if (effect !== undefined) this.#due.push({ atMs, affected, effect });
   }
 
   /** Whether delayed removals may arrive after the proxy accepted routes. @param acceptedMs time of the acceptance */
@@ -61,7 +61,7 @@ export class Oracle {
   }
 
   /** Finds the changes that explain a response to a proxy of the namespace. */
-  explain(namespace: string, kind: Kind, news: readonly string[], nowMs: number): Explanation {
+  explain(namespace: string, kind: Kind, news: readonly string[], nowMs: number): ResponseExplanation {
     const unexplained: string[] = [];
     const late: string[] = [];
     const limitMs = kindsWithLag.has(kind) ? this.#lateRemovalMs : lateMs;
@@ -78,26 +78,26 @@ export class Oracle {
    * also than their lag), or of all changes. Changes that another change of the same service may have reverted at about
    * the same time are omitted, because the server may merge both.
    */
-  takeDue(nowMs: number, ofAll: boolean): DueNews[] {
-    const isRipe = (change: Happened): boolean => ofAll || nowMs - change.atMs >= this.#lateAfterMs(change);
+  takeDue(nowMs: number, ofAll: boolean): DueEffect[] {
+    const isRipe = (change: RecordedChange): boolean => ofAll || nowMs - change.atMs >= this.#lateAfterMs(change);
     const ripe = this.#due.filter(isRipe);
     this.#due = this.#due.filter((change) => !isRipe(change));
     return ripe.flatMap((change) => {
-      const { atMs, affected, brings } = change;
+      const { atMs, affected, effect } = change;
       if (this.#nearTo(change, affected.host ?? ofMany).length > 0) return [];
-      const blurred = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.affected.namespaces]));
-      const namespaces = new Set([...affected.namespaces].filter((namespace) => !blurred.has(namespace)));
-      return [{ sinceMs: atMs, ...brings, namespaces }];
+      const uncertain = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.affected.namespaces]));
+      const namespaces = new Set([...affected.namespaces].filter((namespace) => !uncertain.has(namespace)));
+      return [{ sinceMs: atMs, ...effect, namespaces }];
     });
   }
 
-  #lateAfterMs({ affected }: Happened): number {
+  #lateAfterMs({ affected }: RecordedChange): number {
     // Clusters that a Sidecar object no longer imports are removed, too.
-    const isRemoval = affected.brings?.how === 'removal' || affected.brings === undefined;
+    const isRemoval = affected.effect?.how === 'removal' || affected.effect === undefined;
     return isRemoval ? this.#lateRemovalMs : lateMs;
   }
 
-  #nearTo(change: Happened, key: string): Happened[] {
+  #nearTo(change: RecordedChange, key: string): RecordedChange[] {
     const { atMs, affected } = change;
     return (this.#changes.get(key) ?? []).filter(
       (other) =>

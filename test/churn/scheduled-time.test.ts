@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { timeOfTurns } from './scheduled-time.ts';
+import { scheduledTime } from './scheduled-time.ts';
 
 test('the time advances, never faster than the clock and never backwards', async () => {
-  const now = timeOfTurns(process.pid);
+  const now = scheduledTime(process.pid);
   const begun = performance.now();
   let last = now();
   for (let i = 0; i < 5; i++) {
@@ -17,7 +17,7 @@ test('the time advances, never faster than the clock and never backwards', async
 });
 
 test('the time of an exited process is that of the clock', async () => {
-  const now = timeOfTurns(2 ** 30);
+  const now = scheduledTime(2 ** 30);
   await sleep(60);
   expect(now()).toBeGreaterThan(0);
 });

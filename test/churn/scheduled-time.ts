@@ -7,29 +7,29 @@ import { readdirSync, readFileSync } from 'node:fs';
 /** Maximum age of a reading. */
 const rereadMs = 50;
 /** Minimum speed relative to the real clock, on any busy machine: a missing event becomes late eventually. */
-const leastShare = 0.1;
+const minShare = 0.1;
 
 /**
  * @param pid of the server
  * @returns milliseconds of the host's clock, less the time that threads of both processes waited for a CPU
  */
-export function timeOfTurns(pid: number): () => number {
-  let read = { atMs: performance.now(), waitedMs: waited(pid) + waited('self') };
+export function scheduledTime(pid: number): () => number {
+  let read = { atMs: performance.now(), waitedMs: waitingMs(pid) + waitingMs('self') };
   let time = 0;
   return () => {
     const atMs = performance.now();
     const passedMs = atMs - read.atMs;
     if (passedMs < rereadMs) return time;
-    const waitedMs = waited(pid) + waited('self');
+    const waitedMs = waitingMs(pid) + waitingMs('self');
     // The next thread often waits for the result of the previous one, so their waiting times add up.
-    time += Math.max(passedMs * leastShare, passedMs - Math.max(0, waitedMs - read.waitedMs));
+    time += Math.max(passedMs * minShare, passedMs - Math.max(0, waitedMs - read.waitedMs));
     read = { atMs, waitedMs };
     return time;
   };
 }
 
 /** Milliseconds in which threads of a process were runnable without a CPU; 0 if the kernel does not report it. */
-function waited(pid: number | 'self'): number {
+function waitingMs(pid: number | 'self'): number {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);
     return threads.reduce((sum, thread) => sum + waitedOf(`/proc/${pid}/task/${thread}/schedstat`), 0);

@@ -90,7 +90,7 @@ export class AdapterClient {
         (message: MessageShape<Request>) => Buffer.from(toBinary(request, message)),
         (bytes: Buffer) => fromBinary(response, bytes),
         create(request, init),
-        (error, answer) => (error === null ? resolve(answer!) : reject(error)),
+        (error, reply) => (error === null ? resolve(reply!) : reject(error)),
       );
     });
   }

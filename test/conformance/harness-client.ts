@@ -57,11 +57,11 @@ export class HarnessClient {
 
   /** Subscribes to exactly these names. Without names it is a wildcard subscription (state of the world only). */
   subscribe(type: TypeName, names: string[]): void {
-    const before = this.#names.get(type) ?? [];
+    const previousNames = this.#names.get(type) ?? [];
     this.#names.set(type, names);
     if (this.#variant.delta) {
-      const added = names.filter((name) => !before.includes(name));
-      const removed = before.filter((name) => !names.includes(name));
+      const added = names.filter((name) => !previousNames.includes(name));
+      const removed = previousNames.filter((name) => !names.includes(name));
       this.#delta(type).send({
         node: { id: this.#node },
         typeUrl: typeUrls[type],
@@ -185,6 +185,7 @@ function received(response: DiscoveryResponse | DeltaDiscoveryResponse): Receive
 }
 
 function expectNames(response: DeltaDiscoveryResponse, names: string[]): void {
-  const said = response.resources.map(({ name }) => name);
-  if (said.join() !== names.join()) throw new Error(`resources named ${said.join()} hold ${names.join()}`);
+  const receivedNames = response.resources.map(({ name }) => name);
+  if (receivedNames.join() !== names.join())
+    throw new Error(`resources named ${receivedNames.join()} hold ${names.join()}`);
 }

@@ -5,7 +5,7 @@ import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ClusterMesh } from './cluster-mesh.ts';
 import { pageFindingOf } from './demo-page.ts';
-import { type CheckStep, type Finding, percent, runSteps } from './findings.ts';
+import { type CheckFinding, type CheckStep, percent, runSteps } from './findings.ts';
 import type { Progress } from './load-findings.ts';
 
 const requests = 200;
@@ -15,7 +15,7 @@ const shareTolerance = 0.113;
 const client = 'spiffe://cluster.local/ns/default/sa/shop';
 const gateway = 'spiffe://cluster.local/ns/default/sa/front-istio';
 
-export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promise<Finding[]> {
+export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promise<CheckFinding[]> {
   const steps: readonly CheckStep[] = [
     ['mutual TLS between the sidecars', () => identityFindings(mesh)],
     ['only mutual TLS is accepted', () => strictFindings(mesh)],
@@ -28,16 +28,21 @@ export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promi
 }
 
 /** Stops all programs and checks leftovers on this machine. */
-export async function checkClusterEnd(mesh: ClusterMesh): Promise<Finding[]> {
+export async function checkClusterEnd(mesh: ClusterMesh): Promise<CheckFinding[]> {
   const left = await mesh.stop({ keepDirectory: true });
   return [finding('left behind', left.join('; ') || 'nothing', 'nothing')];
 }
 
-const finding = (what: string, seen: string, wanted: string): Finding => ({ what, seen, wanted, ok: seen === wanted });
+const finding = (check: string, seen: string, expected: string): CheckFinding => ({
+  check,
+  seen,
+  expected,
+  ok: seen === expected,
+});
 
 const clientIn = (response: string): string => /client (.+)/.exec(response)?.[1] ?? response.trim();
 
-async function identityFindings(mesh: ClusterMesh): Promise<Finding[]> {
+async function identityFindings(mesh: ClusterMesh): Promise<CheckFinding[]> {
   const { firstResponse, checkedBefore, checkedAfter } = mesh;
   const sumsOf = (report: string): string =>
     report
@@ -53,16 +58,16 @@ async function identityFindings(mesh: ClusterMesh): Promise<Finding[]> {
   ];
 }
 
-async function strictFindings({ terminal, clientCommand }: ClusterMesh): Promise<Finding[]> {
+async function strictFindings({ terminal, clientCommand }: ClusterMesh): Promise<CheckFinding[]> {
   const outside = `kubectl -n outside exec deployment/shop -- node /app/request.js http://stock.default/`;
   await terminal.run('kubectl create namespace outside');
   await terminal.run('kubectl -n outside apply -f examples/cluster/shop.yaml -l app=shop');
   await terminal.run('kubectl -n outside rollout status deployment/shop --timeout 60s');
-  const before = await terminal.run(outside);
+  const outputBefore = await terminal.run(outside);
   await terminal.run('kubectl apply -f examples/cluster/strict.yaml');
   await eventually('plaintext is refused', async () => (await terminal.repeat(outside)).includes('failed'));
   return [
-    finding('client without a sidecar', clientIn(before), 'not verified'),
+    finding('client without a sidecar', clientIn(outputBefore), 'not verified'),
     finding(
       'client without a sidecar, STRICT',
       (await terminal.runFailing(outside)).split('\n')[0]!,
@@ -72,20 +77,20 @@ async function strictFindings({ terminal, clientCommand }: ClusterMesh): Promise
   ];
 }
 
-async function weightFindings({ terminal, clientCommand }: ClusterMesh): Promise<Finding[]> {
+async function weightFindings({ terminal, clientCommand }: ClusterMesh): Promise<CheckFinding[]> {
   await terminal.run('kubectl apply -f examples/cluster/weights.yaml');
   const shareIn = (output: string): number => linesStarting(output, 'stock v2') / linesStarting(output, '');
   // Without weights the share of 50 requests is 50 %.
   await eventually('the weights apply', async () => shareIn(await terminal.repeat(`${clientCommand} 50`)) < 0.34);
   const output = await terminal.run(`${clientCommand} ${requests}`);
   const share = shareIn(output);
-  const wanted = weightOfV2 / 100;
+  const expectedShare = weightOfV2 / 100;
   return [
     {
-      what: 'share of v2, by the VirtualService',
+      check: 'share of v2, by the VirtualService',
       seen: `${percent(share)} of ${requests}`,
-      wanted: `${percent(wanted)} ± ${percent(shareTolerance)}`,
-      ok: Math.abs(share - wanted) <= shareTolerance,
+      expected: `${percent(expectedShare)} ± ${percent(shareTolerance)}`,
+      ok: Math.abs(share - expectedShare) <= shareTolerance,
     },
     finding('responses', String(linesStarting(output, 'stock v')), String(requests)),
   ];
@@ -95,11 +100,11 @@ function linesStarting(output: string, text: string): number {
   return output.split('\n').filter((line) => line !== '' && line.startsWith(text)).length;
 }
 
-async function gatewayFindings({ terminal, gatewayCommand }: ClusterMesh): Promise<Finding[]> {
+async function gatewayFindings({ terminal, gatewayCommand }: ClusterMesh): Promise<CheckFinding[]> {
   return [finding('identity of the Gateway at stock', clientIn(await terminal.run(gatewayCommand)), gateway)];
 }
 
-async function debuggerFindings(mesh: ClusterMesh): Promise<Finding[]> {
+async function debuggerFindings(mesh: ClusterMesh): Promise<CheckFinding[]> {
   const findings = [await pageFindingOf(mesh.pageUrl)];
   for (const { name, port, token } of mesh.programs) {
     const headers = { authorization: `Bearer ${token}` };
@@ -115,7 +120,7 @@ async function debuggerFindings(mesh: ClusterMesh): Promise<Finding[]> {
   return findings;
 }
 
-async function removalFindings(mesh: ClusterMesh): Promise<Finding[]> {
+async function removalFindings(mesh: ClusterMesh): Promise<CheckFinding[]> {
   const left = (await mesh.uninstall()).trim().split('\n').filter(Boolean);
   return [finding('left in the cluster after the removal', left.join(', ') || 'nothing', 'nothing')];
 }

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ConsulMesh } from './consul-mesh.ts';
-import { type CheckStep, type Finding, percent, runSteps } from './findings.ts';
+import { type CheckFinding, type CheckStep, percent, runSteps } from './findings.ts';
 import type { Progress } from './load-findings.ts';
 
 const requests = 400;
@@ -11,7 +11,7 @@ const weights = { v1: 80, v2: 20 };
 /** Four standard deviations of 400 random choices. */
 const shareTolerance = 0.08;
 
-export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise<Finding[]> {
+export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise<CheckFinding[]> {
   const steps: readonly CheckStep[] = [
     [`weights in the VirtualService: ${weights.v1}/${weights.v2}, then 0/100`, () => weightFindings(mesh)],
     ['Consul is killed and started under load', () => outageFindings(mesh)],
@@ -20,7 +20,7 @@ export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise
 }
 
 /** Stops all programs and checks their exit codes. */
-export async function checkConsulEnd(mesh: ConsulMesh): Promise<Finding[]> {
+export async function checkConsulEnd(mesh: ConsulMesh): Promise<CheckFinding[]> {
   const left = await mesh.stop({ keepDirectory: true });
   const codes = mesh.agents.map(({ exit }) => exit?.signal ?? exit?.code);
   const findings = [
@@ -38,37 +38,42 @@ export async function checkConsulEnd(mesh: ConsulMesh): Promise<Finding[]> {
   return findings;
 }
 
-const finding = (what: string, seen: string, wanted: string): Finding => ({ what, seen, wanted, ok: seen === wanted });
+const finding = (check: string, seen: string, expected: string): CheckFinding => ({
+  check,
+  seen,
+  expected,
+  ok: seen === expected,
+});
 
-async function weightFindings(mesh: ConsulMesh): Promise<Finding[]> {
+async function weightFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
   mesh.setWeights(weights.v1, weights.v2);
   // The previous weights are equal: their share of 200 requests is not below 30 %.
   await eventually('the new weights apply', async () => {
-    const { v2 = 0 } = await askTimes(mesh, 200);
+    const { v2 = 0 } = await countResponses(mesh, 200);
     return v2 / 200 < 0.3;
   });
-  const counts = await askTimes(mesh, requests);
+  const counts = await countResponses(mesh, requests);
   const share = (counts.v2 ?? 0) / requests;
-  const wanted = weights.v2 / 100;
+  const expectedShare = weights.v2 / 100;
   mesh.setWeights(0, 100);
-  await eventually('all requests go to v2', async () => (await askTimes(mesh, 10)).v2 === 10);
-  const after = await askTimes(mesh, 100);
+  await eventually('all requests go to v2', async () => (await countResponses(mesh, 10)).v2 === 10);
+  const after = await countResponses(mesh, 100);
   return [
     {
-      what: 'share of v2, by the VirtualService',
+      check: 'share of v2, by the VirtualService',
       seen: `${percent(share)} of ${requests}`,
-      wanted: `${percent(wanted)} ± ${percent(shareTolerance)}`,
-      ok: Math.abs(share - wanted) <= shareTolerance,
+      expected: `${percent(expectedShare)} ± ${percent(shareTolerance)}`,
+      ok: Math.abs(share - expectedShare) <= shareTolerance,
     },
     finding('responses after weights 0/100', textOf(after), 'v2: 100'),
   ];
 }
 
-async function outageFindings(mesh: ConsulMesh): Promise<Finding[]> {
+async function outageFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
   const counts: Record<string, number> = {};
   let isOver = false;
   const load = (async () => {
-    while (!isOver) for (const [name, count] of Object.entries(await askTimes(mesh, 4))) add(counts, name, count);
+    while (!isOver) for (const [name, count] of Object.entries(await countResponses(mesh, 4))) add(counts, name, count);
   })();
   const condition = async (): Promise<string> => {
     const response = await fetch(`http://127.0.0.1:${mesh.httpPort}/debug/consulz`);
@@ -88,11 +93,11 @@ async function outageFindings(mesh: ConsulMesh): Promise<Finding[]> {
 }
 
 /** Sends requests, four at a time. @returns number of responses of each version, and of each failure */
-async function askTimes(mesh: ConsulMesh, times: number): Promise<Record<string, number>> {
+async function countResponses(mesh: ConsulMesh, times: number): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   let left = times;
   const client = async (): Promise<void> => {
-    while (left-- > 0) add(counts, await mesh.ask().catch(String), 1);
+    while (left-- > 0) add(counts, await mesh.request().catch(String), 1);
   };
   await Promise.all([client(), client(), client(), client()]);
   return counts;

@@ -1,18 +1,18 @@
 import { basename } from 'node:path';
 import { checkTraces } from '../harness/check-traces.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
-import type { Finding } from './findings.ts';
+import type { CheckFinding } from './findings.ts';
 
 /** Stops the mesh and checks the exits of its agents, leftovers on the host, and every program's trace. */
-export async function checkEnd(mesh: Mesh): Promise<Finding[]> {
+export async function checkEnd(mesh: Mesh): Promise<CheckFinding[]> {
   const left = await mesh.stop({ keepDirectory: true });
   return [
     exitFinding('gateway', mesh.gateway),
     exitFinding('sidecar', mesh.sidecar),
     {
-      what: 'left behind',
+      check: 'left behind',
       seen: left.length === 0 ? 'nothing' : `${left.length} things`,
-      wanted: 'no process, no file in /dev/shm',
+      expected: 'no process, no file in /dev/shm',
       ok: left.length === 0,
       ...(left.length > 0 && { detail: left.join('; ') }),
     },
@@ -20,22 +20,22 @@ export async function checkEnd(mesh: Mesh): Promise<Finding[]> {
   ];
 }
 
-function exitFinding(name: string, agent: AgentProgram | undefined): Finding {
+function exitFinding(name: string, agent: AgentProgram | undefined): CheckFinding {
   const exit = agent?.program.exit;
   return {
-    what: `${name}'s agent exits on SIGTERM`,
+    check: `${name}'s agent exits on SIGTERM`,
     seen: exit?.signal ?? `code ${exit?.code}`,
-    wanted: 'code 0',
+    expected: 'code 0',
     ok: exit?.code === 0,
   };
 }
 
-async function traceFinding(traceFile: string): Promise<Finding> {
+async function traceFinding(traceFile: string): Promise<CheckFinding> {
   const { code, output } = await checkTraces([traceFile]);
   return {
-    what: `trace of ${basename(traceFile, '.trace.ndjson')}`,
+    check: `trace of ${basename(traceFile, '.trace.ndjson')}`,
     seen: code === 0 ? 'accepted' : 'rejected',
-    wanted: 'accepted by the sequence diagrams',
+    expected: 'accepted by the sequence diagrams',
     ok: code === 0,
     ...(code !== 0 && { detail: output }),
   };

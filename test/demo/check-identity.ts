@@ -4,7 +4,7 @@ import { eventually } from '../harness/eventually.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
 import { spiffeIdOf } from '../harness/mesh-identity.ts';
 import { probe } from '../harness/probe.ts';
-import { duration, type Finding } from './findings.ts';
+import { type CheckFinding, duration } from './findings.ts';
 import { noFailures, type Progress } from './load-findings.ts';
 
 /** Lifetime of workload certificates in the check: short enough to observe two rotations per minute. */
@@ -35,7 +35,7 @@ async function ownCertificates({ adminPort }: AgentProgram): Promise<ServedCerti
     .filter(({ uris }) => uris.length > 0);
 }
 
-export async function checkIdentity(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+export async function checkIdentity(mesh: Mesh, progress: Progress): Promise<CheckFinding[]> {
   return [
     ...(await Promise.all(agentNames.map((name) => identityFinding(mesh, name)))),
     await plaintextFinding(mesh),
@@ -43,29 +43,29 @@ export async function checkIdentity(mesh: Mesh, progress: Progress): Promise<Fin
   ];
 }
 
-async function identityFinding(mesh: Mesh, name: (typeof agentNames)[number]): Promise<Finding> {
+async function identityFinding(mesh: Mesh, name: (typeof agentNames)[number]): Promise<CheckFinding> {
   const seen = new Set((await ownCertificates(mesh[name]!)).flatMap(({ uris }) => uris));
-  const wanted = spiffeIdOf(name);
+  const expectedId = spiffeIdOf(name);
   return {
-    what: `identity of the ${name}`,
+    check: `identity of the ${name}`,
     seen: [...seen].join(' and ') || 'none',
-    wanted,
-    ok: seen.size === 1 && seen.has(wanted),
+    expected: expectedId,
+    ok: seen.size === 1 && seen.has(expectedId),
   };
 }
 
-async function plaintextFinding(mesh: Mesh): Promise<Finding> {
+async function plaintextFinding(mesh: Mesh): Promise<CheckFinding> {
   const { outcome } = await probe({ ...mesh.httpTarget, port: mesh.ports.sidecarIngress });
   return {
-    what: 'plaintext to the sidecar (mutual TLS STRICT)',
+    check: 'plaintext to the sidecar (mutual TLS STRICT)',
     seen: outcome.ok ? 'a response' : outcome.code,
-    wanted: 'rejected',
+    expected: 'rejected',
     ok: !outcome.ok,
   };
 }
 
 /** Waits until the certificates of both workloads were rotated, and checks that no Envoy was restarted. */
-async function rotationFindings(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+async function rotationFindings(mesh: Mesh, progress: Progress): Promise<CheckFinding[]> {
   const load = await mesh.startLoad({
     target: mesh.httpTarget,
     clients: [
@@ -76,14 +76,14 @@ async function rotationFindings(mesh: Mesh, progress: Progress): Promise<Finding
     maxDurationMs: 3 * rotationLimitMs,
   });
   try {
-    const findings: Finding[] = [];
+    const findings: CheckFinding[] = [];
     for (const name of agentNames) {
       const agent = mesh[name]!;
       const serials = async (): Promise<string> =>
         (await ownCertificates(agent)).map(({ serialNumber }) => serialNumber).join();
-      const [before, envoys] = [await serials(), mesh.envoysOf(agent).map(({ pid }) => pid)];
+      const [initialSerials, envoys] = [await serials(), mesh.envoysOf(agent).map(({ pid }) => pid)];
       const startedAt = performance.now();
-      await eventually(`the ${name} has another certificate`, async () => (await serials()) !== before, {
+      await eventually(`the ${name} has another certificate`, async () => (await serials()) !== initialSerials, {
         deadlineMs: rotationLimitMs,
       });
       const tookMs = performance.now() - startedAt;
@@ -94,12 +94,12 @@ async function rotationFindings(mesh: Mesh, progress: Progress): Promise<Finding
           .map(({ pid }) => pid)
           .join();
       findings.push({
-        what: `renewed certificate of the ${name}, without a restart`,
+        check: `renewed certificate of the ${name}, without a restart`,
         seen: `after ${duration(tookMs)}, ${same ? 'the same Envoy' : 'another Envoy'}`,
-        wanted: 'the same Envoy',
+        expected: 'the same Envoy',
         ok: same,
       });
-      progress(`  ${findings.at(-1)!.what} ${findings.at(-1)!.seen}`);
+      progress(`  ${findings.at(-1)!.check} ${findings.at(-1)!.seen}`);
     }
     await sleep(1_000);
     return [...findings, noFailures('requests during the rotations', await load.stop())];

@@ -5,14 +5,14 @@ import { eventually } from '../harness/eventually.ts';
 import { spiffeIdOf } from '../harness/mesh-identity.ts';
 import { outsideHost, type Pod, type PodMesh, podService } from '../harness/pod-mesh.ts';
 import type { LoadReport } from '../load/report.ts';
-import { duration, type Finding, percent } from './findings.ts';
+import { type CheckFinding, duration, percent } from './findings.ts';
 import { noFailures, type Progress } from './load-findings.ts';
 
 /** Weight in examples/pods/routes.yaml. */
 const shareOfV2 = 0.2;
 const shareTolerance = 0.08;
 
-export async function checkPods(mesh: PodMesh, progress: Progress): Promise<Finding[]> {
+export async function checkPods(mesh: PodMesh, progress: Progress): Promise<CheckFinding[]> {
   progress('identities of callers');
   const findings = [await nameFinding(mesh), ...(await callerFindings(mesh)), ...(await blockedFindings(mesh))];
   progress('two hot restarts under load: the client’s sidecar, and one of the service’s');
@@ -20,7 +20,7 @@ export async function checkPods(mesh: PodMesh, progress: Progress): Promise<Find
 }
 
 /** Removes redirection, stops all programs and checks leftovers. */
-export async function checkPodsEnd(mesh: PodMesh): Promise<Finding[]> {
+export async function checkPodsEnd(mesh: PodMesh): Promise<CheckFinding[]> {
   const rules = await Promise.all(Object.values(mesh.pods).map((pod) => rulesLeft(mesh, pod)));
   const left = await mesh.stop({ keepDirectory: true });
   const codes = Object.values(mesh.pods).map(({ agent }) => agent?.exit?.signal ?? agent?.exit?.code);
@@ -36,15 +36,20 @@ export async function checkPodsEnd(mesh: PodMesh): Promise<Finding[]> {
   ];
 }
 
-const finding = (what: string, seen: string, wanted: string): Finding => ({ what, seen, wanted, ok: seen === wanted });
+const finding = (check: string, seen: string, expected: string): CheckFinding => ({
+  check,
+  seen,
+  expected,
+  ok: seen === expected,
+});
 
-async function nameFinding({ pods }: PodMesh): Promise<Finding> {
+async function nameFinding({ pods }: PodMesh): Promise<CheckFinding> {
   const { stdout } = await pods.client.side.run(['getent', 'ahostsv4', podService.host]);
   return finding(`${podService.host} is, to the client,`, stdout.split(/\s/, 1)[0]!, podService.address);
 }
 
 /** Checks the caller identity that the sidecar passes to its application, from the client certificate. */
-async function callerFindings(mesh: PodMesh): Promise<Finding[]> {
+async function callerFindings(mesh: PodMesh): Promise<CheckFinding[]> {
   const { stdout } = await mesh.ask('/headers');
   const headers = JSON.parse(stdout) as { 'x-forwarded-client-cert'?: string };
   const [, by, uri] = /^By=([^;]*);.*;URI=([^;]*)$/.exec(headers['x-forwarded-client-cert'] ?? '') ?? [];
@@ -57,7 +62,7 @@ async function callerFindings(mesh: PodMesh): Promise<Finding[]> {
 /** curl exit codes: empty reply, connection reset. */
 const refused: Readonly<Record<number, string>> = { 52: 'rejected', 56: 'rejected' };
 
-async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
+async function blockedFindings({ pods, outside }: PodMesh): Promise<CheckFinding[]> {
   const outcome = async (side: Pod['side'], url: string): Promise<string> => {
     const { exitCode } = await side.run(['curl', '--silent', '--max-time', '5', url]);
     return refused[exitCode] ?? `curl ends with ${exitCode}`;
@@ -76,7 +81,7 @@ async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
   ];
 }
 
-async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Finding[]> {
+async function restartFindings(mesh: PodMesh, progress: Progress): Promise<CheckFinding[]> {
   const load = await mesh.startLoad({
     clients: [
       { kind: 'ka', count: 2, pauseMs: 15 },
@@ -87,14 +92,19 @@ async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Findi
   });
   try {
     await sleep(500);
-    const findings: Finding[] = [];
+    const findings: CheckFinding[] = [];
     for (const name of ['client', 'sample-v1'] as const) {
       const startedAt = performance.now();
       mesh.pods[name].agent!.signal('SIGHUP');
       await eventually(`${name} has another Envoy`, async () => (await liveEpoch(mesh.pods[name])) === 1);
       const seen = duration(performance.now() - startedAt);
-      findings.push({ what: `hot restart beside ${name}, live`, seen: `after ${seen}`, wanted: 'epoch 1', ok: true });
-      progress(`  ${findings.at(-1)!.what} ${findings.at(-1)!.seen}`);
+      findings.push({
+        check: `hot restart beside ${name}, live`,
+        seen: `after ${seen}`,
+        expected: 'epoch 1',
+        ok: true,
+      });
+      progress(`  ${findings.at(-1)!.check} ${findings.at(-1)!.seen}`);
     }
     // The superseded Envoys exit during this time.
     await sleep(3_000);
@@ -111,13 +121,13 @@ async function liveEpoch({ side }: Pod): Promise<number | undefined> {
   return info.state === 'LIVE' ? info.command_line_options.restart_epoch : undefined;
 }
 
-function shareFinding({ versions }: LoadReport): Finding {
+function shareFinding({ versions }: LoadReport): CheckFinding {
   const { v1 = 0, v2 = 0 } = versions;
   const share = v2 / (v1 + v2);
   return {
-    what: 'share of v2, by the VirtualService',
+    check: 'share of v2, by the VirtualService',
     seen: `${percent(share)} of ${v1 + v2}`,
-    wanted: `${percent(shareOfV2)} ± ${percent(shareTolerance)}`,
+    expected: `${percent(shareOfV2)} ± ${percent(shareTolerance)}`,
     ok: Math.abs(share - shareOfV2) <= shareTolerance,
   };
 }

@@ -21,7 +21,7 @@ import { startClusterDns } from '../node/cluster-dns.ts';
 import { nodePaths } from '../node/node-configuration.ts';
 import { type RunningNode, startNode } from '../node/start-node.ts';
 import { duration } from './findings.ts';
-import { Terminal } from './terminal.ts';
+import { DemoTerminal } from './terminal.ts';
 
 /** Image of the applications in `examples/cluster/shop.yaml`. */
 const applicationImage = 'docker.io/library/node:24-alpine';
@@ -41,7 +41,7 @@ export class ClusterMesh {
   readonly #testRun = randomUUID();
   readonly #started: Program[] = [];
   #node: RunningNode | undefined;
-  #terminal: Terminal | undefined;
+  #terminal: DemoTerminal | undefined;
   #programs: readonly AttachedProgram[] = [];
   #gatewayPort = 0;
   /** Response of the first request through both sidecars. */
@@ -56,7 +56,7 @@ export class ClusterMesh {
     this.#print = print;
   }
 
-  get terminal(): Terminal {
+  get terminal(): DemoTerminal {
     if (this.#terminal === undefined) throw new Error('the cluster is not started');
     return this.#terminal;
   }
@@ -96,7 +96,7 @@ export class ClusterMesh {
     const env = { ...process.env, KUBECONFIG: kubeconfig, HOME: this.root, [testRunVariable]: this.#testRun };
     const path = [dirname(helmBinary), join(packageRoot(), 'bin')];
     const print = this.#print;
-    const building = new Terminal({
+    const building = new DemoTerminal({
       folder: packageRoot(),
       env: { ...env, HOME: process.env.HOME },
       path,
@@ -108,7 +108,7 @@ export class ClusterMesh {
     const { containerdSocket } = nodePaths(node.folder);
     writeKubeconfig(kubeconfig, node.cluster);
     const onNode = { ...env, CONTAINERD_ADDRESS: containerdSocket };
-    this.#terminal = new Terminal({ folder: packageRoot(), env: onNode, path, logFolder, print });
+    this.#terminal = new DemoTerminal({ folder: packageRoot(), env: onNode, path, logFolder, print });
     const begun = performance.now();
     await this.#install(images);
     await this.#addApplications();
@@ -117,7 +117,7 @@ export class ClusterMesh {
     await this.#openDebugger();
   }
 
-  async #buildImages(terminal: Terminal): Promise<string> {
+  async #buildImages(terminal: DemoTerminal): Promise<string> {
     const given = process.env[imageVariable];
     if (given) {
       this.#print(`  ${imageVariable}: images of ${given}`);

@@ -118,7 +118,7 @@ export class ConsulMesh {
     await eventually(
       'both versions respond',
       async () => {
-        seen.add(await this.ask());
+        seen.add(await this.request());
         return seen.has('v1') && seen.has('v2');
       },
       { hopeless: () => this.hopeless() },
@@ -126,7 +126,7 @@ export class ConsulMesh {
   }
 
   /** @returns the version of `stock` that responded, or the status */
-  async ask(): Promise<string> {
+  async request(): Promise<string> {
     const response = await fetch(this.shopUrl, { signal: AbortSignal.timeout(5_000) });
     const body = await response.text();
     return response.ok ? body.trim() : `status ${response.status}`;

@@ -4,7 +4,7 @@ import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import type { Mesh } from '../harness/mesh.ts';
-import type { Finding } from './findings.ts';
+import type { CheckFinding } from './findings.ts';
 
 /** Serves the page in this process. The gateway comes first, because the demo suggests restarts of it. */
 export function startDemoPage(mesh: Mesh): Promise<PageServer> {
@@ -19,29 +19,29 @@ export function startDemoPage(mesh: Mesh): Promise<PageServer> {
 }
 
 /** Sends the requests of a browser to the page. */
-export function pageFinding({ address }: PageServer): Promise<Finding> {
+export function pageFinding({ address }: PageServer): Promise<CheckFinding> {
   return pageFindingOf(address);
 }
 
 /** @param address of the page, with a trailing slash */
-export async function pageFindingOf(address: string): Promise<Finding> {
-  const wanted = 'the page and three live traces with their charts';
+export async function pageFindingOf(address: string): Promise<CheckFinding> {
+  const expected = 'the page and three live traces with their charts';
   try {
-    const seen = await lookAtPage(address);
-    return { what: "the debugger's page", seen: `${seen.length} live traces`, wanted, ok: seen.length === 3 };
+    const seen = await loadPage(address);
+    return { check: "the debugger's page", seen: `${seen.length} live traces`, expected, ok: seen.length === 3 };
   } catch (error) {
-    return { what: "the debugger's page", seen: 'an error', wanted, ok: false, detail: messageOf(error) };
+    return { check: "the debugger's page", seen: 'an error', expected, ok: false, detail: messageOf(error) };
   }
 }
 
 /** @returns the program of each trace */
-async function lookAtPage(address: string): Promise<string[]> {
-  const page = await (await answer(address)).text();
+async function loadPage(address: string): Promise<string[]> {
+  const page = await (await fetchOk(address)).text();
   if (!page.includes('page.js')) throw new Error(`what is at ${address} is not the page`);
-  const sources = (await (await answer(`${address}sources.json`)).json()) as Source[];
+  const sources = (await (await fetchOk(`${address}sources.json`)).json()) as Source[];
   const programs: string[] = [];
   for (const [number, { name }] of sources.entries()) {
-    const { charts, diagrams } = (await (await answer(`${address}session/${number}.json`)).json()) as Session;
+    const { charts, diagrams } = (await (await fetchOk(`${address}session/${number}.json`)).json()) as Session;
     if (Object.keys(charts).length === 0 || diagrams.length === 0)
       throw new Error(`${name} has no charts or no diagrams`);
     programs.push(await firstProgram(`${address}trace/${number}`));
@@ -49,7 +49,7 @@ async function lookAtPage(address: string): Promise<string[]> {
   return programs;
 }
 
-async function answer(address: string): Promise<Response> {
+async function fetchOk(address: string): Promise<Response> {
   const response = await fetch(address, { signal: AbortSignal.timeout(10_000) });
   if (!response.ok)
     throw new Error(
@@ -60,7 +60,7 @@ async function answer(address: string): Promise<Response> {
 
 /** Reads the program name in the first line of a trace and closes the stream. */
 async function firstProgram(address: string): Promise<string> {
-  const { body } = await answer(address);
+  const { body } = await fetchOk(address);
   let text = '';
   for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
     text += piece;

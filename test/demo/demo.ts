@@ -10,7 +10,7 @@ import { pageFinding, startDemoPage } from './demo-page.ts';
 import { mainActors, printEvents } from './event-lines.ts';
 import { duration, formatFindings } from './findings.ts';
 import { checkRunningMesh } from './run-check.ts';
-import { endingMesh, interruptedCode, interruption, print } from './session.ts';
+import { interruptedCode, interruption, print, runWithMesh } from './session.ts';
 import { thingsToTry } from './things-to-try.ts';
 
 const usage = `Usage: npm start -- [--check] [--delta] [--verbose]
@@ -51,7 +51,7 @@ async function show(options: MeshOptions, isVerbose: boolean): Promise<number> {
   const ports = (await Promise.all(Object.values(examplePorts).map(isFree))).every(Boolean) ? examplePorts : undefined;
   const mesh = await Mesh.create({ ...options, ...(ports !== undefined && { ports }) });
   print('starting: control plane, gateway, sidecar, two versions of the sample service …');
-  return endingMesh(mesh, async () => {
+  return runWithMesh(mesh, async () => {
     for (const name of ['pilot-discovery', 'gateway', 'sidecar'] as const) {
       printEvents(name, mesh.traceFileOf(name), print, isVerbose ? undefined : mainActors);
     }
@@ -79,10 +79,10 @@ async function check(options: MeshOptions): Promise<number> {
   const elapsed = (): string => duration(performance.now() - startedAt);
   const progress = (line: string): void => print(`${elapsed().padStart(7)}  ${line}`);
   const mesh = await Mesh.create(options);
-  return endingMesh(mesh, async () => {
+  return runWithMesh(mesh, async () => {
     progress('starting: control plane, gateway, sidecar, two versions of the sample service');
     await Promise.race([mesh.startAll(), interrupted]);
-    const firstAnswer = elapsed();
+    const firstResponse = elapsed();
     const page = await startDemoPage(mesh);
     const findings = await Promise.race([checkRunningMesh(mesh, progress), interrupted]);
     // Runs after all restarts, so that every program has records.
@@ -91,9 +91,9 @@ async function check(options: MeshOptions): Promise<number> {
     if (findings === undefined) return interruptedCode;
     progress('stopping all programs, checking traces');
     findings.unshift({
-      what: 'a response through every proxy',
-      seen: `after ${firstAnswer}`,
-      wanted: 'a response',
+      check: 'a response through every proxy',
+      seen: `after ${firstResponse}`,
+      expected: 'a response',
       ok: true,
     });
     findings.push(pageSeen, ...(await checkEnd(mesh)));

@@ -20,10 +20,12 @@ export function eventLines(program: string): (line: TraceLine) => string | undef
 /** Lists only the changed regions of a parallel state. */
 function changeOf(from: string, to: string): string {
   if (from === '') return `starts → ${to}`;
-  const before = from.split(' | ');
+  const fromRegions = from.split(' | ');
   const after = to.split(' | ');
-  if (before.length !== after.length) return `${from} → ${to}`;
-  return after.flatMap((state, region) => (state === before[region] ? [] : `${before[region]} → ${state}`)).join(', ');
+  if (fromRegions.length !== after.length) return `${from} → ${to}`;
+  return after
+    .flatMap((state, region) => (state === fromRegions[region] ? [] : `${fromRegions[region]} → ${state}`))
+    .join(', ');
 }
 
 function clockTime(epochMs: number): string {

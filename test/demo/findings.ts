@@ -1,37 +1,37 @@
 import { messageOf } from '../../src/runtime/errors.ts';
 
 /** Result of one check. */
-export interface Finding {
-  readonly what: string;
+export interface CheckFinding {
+  readonly check: string;
   readonly seen: string;
-  readonly wanted: string;
+  readonly expected: string;
   readonly ok: boolean;
   /** Reason for a failure, too long for the table. */
   readonly detail?: string;
 }
 
 /** A step of a check, and the line that announces it. */
-export type CheckStep = readonly [what: string, run: () => Promise<Finding[]>];
+export type CheckStep = readonly [what: string, run: () => Promise<CheckFinding[]>];
 
 /** Runs the steps sequentially. An error of a step is a finding and does not prevent the next steps. */
-export async function runSteps(steps: readonly CheckStep[], progress: (line: string) => void): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const [what, run] of steps) {
-    progress(what);
+export async function runSteps(steps: readonly CheckStep[], progress: (line: string) => void): Promise<CheckFinding[]> {
+  const findings: CheckFinding[] = [];
+  for (const [title, run] of steps) {
+    progress(title);
     try {
       findings.push(...(await run()));
     } catch (error) {
-      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
+      findings.push({ check: title, seen: 'an error', expected: 'none', ok: false, detail: messageOf(error) });
     }
   }
   return findings;
 }
 
 /** Formats findings as a table. The last line summarizes them. */
-export function formatFindings(findings: readonly Finding[]): string {
+export function formatFindings(findings: readonly CheckFinding[]): string {
   const rows = [
     ['', 'check', 'result', 'expected'] as const,
-    ...findings.map(({ ok, what, seen, wanted }) => [ok ? 'ok' : 'FAIL', what, seen, wanted] as const),
+    ...findings.map(({ ok, check, seen, expected }) => [ok ? 'ok' : 'FAIL', check, seen, expected] as const),
   ];
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
   const lines = rows.map((row) =>
@@ -40,13 +40,13 @@ export function formatFindings(findings: readonly Finding[]): string {
       .join('  ')
       .trimEnd(),
   );
-  const details = findings.flatMap(({ what, detail }) => (detail === undefined ? [] : `${what}: ${detail}`));
+  const details = findings.flatMap(({ check, detail }) => (detail === undefined ? [] : `${check}: ${detail}`));
   const failed = findings.filter(({ ok }) => !ok).length;
-  const verdict =
+  const summary =
     failed === 0
       ? `all ${findings.length} results are as expected`
       : `${failed} of ${findings.length} results are not as expected`;
-  return [...lines, '', ...details, verdict].join('\n');
+  return [...lines, '', ...details, summary].join('\n');
 }
 
 /** For example `312 ms` or `1.5 s`. */

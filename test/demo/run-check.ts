@@ -9,9 +9,9 @@ import type { LoadRun } from '../load/load-process.ts';
 import type { ClientPlan, LoadTarget } from '../load/plan.ts';
 import type { LoadReport } from '../load/report.ts';
 import { checkIdentity } from './check-identity.ts';
-import { type CheckStep, duration, type Finding, percent, runSteps } from './findings.ts';
+import { type CheckFinding, type CheckStep, duration, percent, runSteps } from './findings.ts';
 import { noFailures, type Progress } from './load-findings.ts';
-import { inForceAfterMs, shareBetween } from './split.ts';
+import { appliesAfterMs, shareBetween } from './split.ts';
 
 const inForceLimitMs = 1_000;
 const recoveryLimitMs = 1_000;
@@ -29,7 +29,7 @@ const allKinds: readonly ClientPlan[] = [
 ];
 
 /** All steps except the stop: the mesh runs before and after them. */
-export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<CheckFinding[]> {
   const steps: readonly CheckStep[] = [
     ['weights in the file: 90/10, then 20/80', () => checkWeights(mesh)],
     ['three hot restarts of the gateway under load: two certificates, one HUP', () => checkRestarts(mesh, progress)],
@@ -40,8 +40,8 @@ export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<
   return runSteps(steps, progress);
 }
 
-async function checkWeights(mesh: Mesh): Promise<Finding[]> {
-  const before: Weights = { v1: 90, v2: 10 };
+async function checkWeights(mesh: Mesh): Promise<CheckFinding[]> {
+  const previous: Weights = { v1: 90, v2: 10 };
   const after: Weights = { v1: 20, v2: 80 };
   const load = await mesh.startLoad({
     target: mesh.httpTarget,
@@ -53,18 +53,18 @@ async function checkWeights(mesh: Mesh): Promise<Finding[]> {
   await sleep(3_500);
   const report = await load.stop();
   const changedAtMs = writtenAt - report.startedAt;
-  const change = { version: 'v2', changedAtMs, before: before.v2 / 100, after: after.v2 / 100 };
-  const inForceMs = inForceAfterMs(report, change);
+  const change = { version: 'v2', changedAtMs, previousShare: previous.v2 / 100, after: after.v2 / 100 };
+  const inForceMs = appliesAfterMs(report, change);
   return [
-    shareFinding('share of v2 before the edit', report, change.before, [0, changedAtMs]),
+    shareFinding('share of v2 before the edit', report, change.previousShare, [0, changedAtMs]),
     shareFinding('share of v2 after the edit', report, change.after, [
       changedAtMs + inForceLimitMs,
       Number.POSITIVE_INFINITY,
     ]),
     {
-      what: 'new weights apply after the write',
+      check: 'new weights apply after the write',
       seen: inForceMs === undefined ? 'never' : duration(inForceMs),
-      wanted: `within ${duration(inForceLimitMs)}`,
+      expected: `within ${duration(inForceLimitMs)}`,
       ok: inForceMs !== undefined && inForceMs <= inForceLimitMs,
     },
     noFailures('requests during the change', report),
@@ -72,31 +72,31 @@ async function checkWeights(mesh: Mesh): Promise<Finding[]> {
 }
 
 function shareFinding(
-  what: string,
+  check: string,
   report: LoadReport,
-  wanted: number,
+  expectedShare: number,
   [from, to]: readonly [number, number],
-): Finding {
+): CheckFinding {
   const { share, responses } = shareBetween(report, 'v2', from, to);
   return {
-    what,
+    check,
     seen: `${percent(share)} of ${responses}`,
-    wanted: `${percent(wanted)} ± ${percent(shareTolerance)}`,
-    ok: Math.abs(share - wanted) <= shareTolerance,
+    expected: `${percent(expectedShare)} ± ${percent(shareTolerance)}`,
+    ok: Math.abs(share - expectedShare) <= shareTolerance,
   };
 }
 
-async function checkRestarts(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+async function checkRestarts(mesh: Mesh, progress: Progress): Promise<CheckFinding[]> {
   const load = await mesh.startLoad({ target: mesh.httpsTarget, clients: allKinds, maxDurationMs: loadLimitMs });
   try {
     await sleep(1_000);
-    const findings: Finding[] = [];
+    const findings: CheckFinding[] = [];
     for (const ordinal of ['first', 'second']) {
       findings.push(await restartByCertificate(mesh, load, `${ordinal} new certificate served`));
-      progress(`  ${findings.at(-1)!.what} after ${findings.at(-1)!.seen}`);
+      progress(`  ${findings.at(-1)!.check} after ${findings.at(-1)!.seen}`);
     }
     findings.push(await restartByHup(mesh));
-    progress(`  ${findings.at(-1)!.what} after ${findings.at(-1)!.seen}`);
+    progress(`  ${findings.at(-1)!.check} after ${findings.at(-1)!.seen}`);
     await sleep(1_000);
     return [...findings, noFailures('requests during the restarts', await load.stop())];
   } finally {
@@ -104,8 +104,8 @@ async function checkRestarts(mesh: Mesh, progress: Progress): Promise<Finding[]>
   }
 }
 
-async function restartByCertificate(mesh: Mesh, load: LoadRun, what: string): Promise<Finding> {
-  const before = mesh.envoysOf(mesh.gateway!).at(-1)!;
+async function restartByCertificate(mesh: Mesh, load: LoadRun, check: string): Promise<CheckFinding> {
+  const previous = mesh.envoysOf(mesh.gateway!).at(-1)!;
   const serialNumber = mesh.renewCertificate();
   const startedAt = performance.now();
   await eventually(
@@ -116,38 +116,38 @@ async function restartByCertificate(mesh: Mesh, load: LoadRun, what: string): Pr
   const servedAfterMs = performance.now() - startedAt;
   // Envoy gets these files from its agent at once. If their directory is also in --watchCerts, the agent restarts Envoy
   // as well.
-  const { epoch } = await liveAfter(mesh, before);
-  await onlyOneEnvoy(mesh);
+  const { epoch } = await newerLiveEnvoy(mesh, previous);
+  await waitForOneEnvoy(mesh);
   // The clients have seen it, too, and the old Envoy has exited: a new connection gets the new certificate.
   const newest = (await load.report()).certificates.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs).at(-1);
-  const ok = newest?.serialNumber === serialNumber && epoch === before.epoch + 1;
+  const ok = newest?.serialNumber === serialNumber && epoch === previous.epoch + 1;
   const seen = `${duration(servedAfterMs)}, epoch ${epoch}`;
-  return { what, seen, wanted: `hot restart to epoch ${before.epoch + 1}, watch delay 500 ms`, ok };
+  return { check, seen, expected: `hot restart to epoch ${previous.epoch + 1}, watch delay 500 ms`, ok };
 }
 
-async function restartByHup(mesh: Mesh): Promise<Finding> {
+async function restartByHup(mesh: Mesh): Promise<CheckFinding> {
   const gateway = mesh.gateway!;
-  const before = mesh.envoysOf(gateway).at(-1)!;
+  const previous = mesh.envoysOf(gateway).at(-1)!;
   const startedAt = performance.now();
   gateway.program.signal('SIGHUP');
-  const after = await liveAfter(mesh, before);
+  const after = await newerLiveEnvoy(mesh, previous);
   const liveAfterMs = performance.now() - startedAt;
-  await onlyOneEnvoy(mesh);
-  const ok = after.epoch === before.epoch + 1;
+  await waitForOneEnvoy(mesh);
+  const ok = after.epoch === previous.epoch + 1;
   return {
-    what: 'restart by SIGHUP is live',
+    check: 'restart by SIGHUP is live',
     seen: `${duration(liveAfterMs)}, epoch ${after.epoch}`,
-    wanted: `epoch ${before.epoch + 1}`,
+    expected: `epoch ${previous.epoch + 1}`,
     ok,
   };
 }
 
 /** Waits until a newer Envoy serves. */
-async function liveAfter(mesh: Mesh, before: EnvoyProcess): Promise<EnvoyProcess> {
+async function newerLiveEnvoy(mesh: Mesh, previous: EnvoyProcess): Promise<EnvoyProcess> {
   const gateway = mesh.gateway!;
   return eventually('a newer epoch is the only one that serves', async () => {
     const newest = mesh.envoysOf(gateway).at(-1);
-    return newest !== undefined && newest.epoch > before.epoch && (await isLive(gateway, newest.epoch)) && newest;
+    return newest !== undefined && newest.epoch > previous.epoch && (await isLive(gateway, newest.epoch)) && newest;
   });
 }
 
@@ -162,14 +162,14 @@ async function isLive({ adminPort }: AgentProgram, epoch: number): Promise<boole
 }
 
 /** Waits until a restart of the gateway is complete and the superseded Envoy has exited. */
-async function onlyOneEnvoy(mesh: Mesh): Promise<void> {
+async function waitForOneEnvoy(mesh: Mesh): Promise<void> {
   await eventually('the old Envoy has left', () => mesh.envoysOf(mesh.gateway!).length === 1);
 }
 
-async function checkKill(mesh: Mesh, name: string, agent: AgentProgram, target: LoadTarget): Promise<Finding[]> {
-  const [envoy, ...others] = mesh.envoysOf(agent);
-  if (envoy === undefined || others.length > 0)
-    throw new Error(`${name} should have one Envoy, has ${others.length + 1}`);
+async function checkKill(mesh: Mesh, name: string, agent: AgentProgram, target: LoadTarget): Promise<CheckFinding[]> {
+  const [envoy, ...oldEnvoys] = mesh.envoysOf(agent);
+  if (envoy === undefined || oldEnvoys.length > 0)
+    throw new Error(`${name} should have one Envoy, has ${oldEnvoys.length + 1}`);
   process.kill(envoy.pid, 'SIGKILL');
   const startedAt = performance.now();
   // The last response of the old Envoy must not be mistaken for the first one of its successor.
@@ -180,9 +180,9 @@ async function checkKill(mesh: Mesh, name: string, agent: AgentProgram, target: 
   const recoveredMs = performance.now() - startedAt;
   return [
     {
-      what: `${name} serves again after kill -9`,
+      check: `${name} serves again after kill -9`,
       seen: duration(recoveredMs),
-      wanted: `within ${duration(recoveryLimitMs)}`,
+      expected: `within ${duration(recoveryLimitMs)}`,
       ok: recoveredMs <= recoveryLimitMs,
     },
   ];

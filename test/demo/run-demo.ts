@@ -2,8 +2,8 @@
 import { parseArgs } from 'node:util';
 import { explainError } from '../../src/runtime/errors.ts';
 import { printEvents } from './event-lines.ts';
-import { duration, type Finding, formatFindings } from './findings.ts';
-import { endingMesh, interruptedCode, interruption, print, type StartedMesh } from './session.ts';
+import { type CheckFinding, duration, formatFindings } from './findings.ts';
+import { interruptedCode, interruption, print, runWithMesh, type StartedMesh } from './session.ts';
 
 /** A mesh whose programs may exit unexpectedly. */
 interface DemoMesh extends StartedMesh {
@@ -26,9 +26,9 @@ export interface Demo<M extends DemoMesh> {
   readonly printed: readonly string[];
   /** Charts whose state changes are printed; all by default. */
   readonly charts?: Parameters<typeof printEvents>[3];
-  check(mesh: M, progress: (line: string) => void): Promise<readonly Finding[]>;
+  check(mesh: M, progress: (line: string) => void): Promise<readonly CheckFinding[]>;
   /** Stops all programs and checks leftovers. */
-  checkEnd(mesh: M): Promise<readonly Finding[]>;
+  checkEnd(mesh: M): Promise<readonly CheckFinding[]>;
   /** Commands for another terminal. */
   thingsToTry(mesh: M): readonly string[];
 }
@@ -54,14 +54,14 @@ async function exitCodeOf<M extends DemoMesh>(demo: Demo<M>): Promise<number> {
   const elapsed = (): string => duration(performance.now() - startedAt);
   const mesh = await demo.create();
   print(demo.starting);
-  return endingMesh(mesh, async () => {
+  return runWithMesh(mesh, async () => {
     if (values.check !== true) {
       for (const name of demo.printed) printEvents(name, mesh.traceFileOf(name), print, demo.charts);
     }
     await Promise.race([mesh.start(), interrupted]);
     if (interrupted.seen) return interruptedCode;
     if (values.check !== true) return show(demo, mesh, interrupted);
-    const first = { what: demo.started, seen: `after ${elapsed()}`, wanted: 'a response', ok: true };
+    const first = { check: demo.started, seen: `after ${elapsed()}`, expected: 'a response', ok: true };
     const progress = (line: string): void => print(`${elapsed().padStart(7)}  ${line}`);
     const findings = await Promise.race([demo.check(mesh, progress), interrupted]);
     if (findings === undefined) return interruptedCode;

@@ -15,7 +15,7 @@ export const interruptedCode = 130;
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** Always stops the mesh, and keeps its directory only after a failure. @returns the exit code */
-export async function endingMesh(mesh: StartedMesh, run: () => Promise<number>): Promise<number> {
+export async function runWithMesh(mesh: StartedMesh, run: () => Promise<number>): Promise<number> {
   let exitCode = 1;
   try {
     exitCode = await run();

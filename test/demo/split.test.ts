@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LoadReport, TimelineSlice } from '../load/report.ts';
-import { inForceAfterMs, shareBetween } from './split.ts';
+import { appliesAfterMs, shareBetween } from './split.ts';
 
 const slice = (atMs: number, v1: number, v2: number): TimelineSlice => ({
   atMs,
@@ -21,7 +21,7 @@ const reportOf = (...timeline: TimelineSlice[]): LoadReport => ({
   timeline,
 });
 
-const change = { version: 'v2', changedAtMs: 120, before: 0.1, after: 0.8 };
+const change = { version: 'v2', changedAtMs: 120, previousShare: 0.1, after: 0.8 };
 
 test('a share is computed from the responses between two times', () => {
   const report = reportOf(slice(0, 100, 0), slice(50, 30, 10), slice(100, 0, 100));
@@ -36,14 +36,14 @@ test('a new split applies after the last slice that resembles the old one', () =
     slice(250, 5, 15),
     slice(300, 3, 17),
   );
-  expect(inForceAfterMs(report, change)).toBe(130);
+  expect(appliesAfterMs(report, change)).toBe(130);
 });
 
 test('a slice with few responses is ignored', () => {
   const report = reportOf(slice(150, 18, 2), slice(200, 4, 16), slice(250, 3, 0), slice(300, 3, 17));
-  expect(inForceAfterMs(report, change)).toBe(80);
+  expect(appliesAfterMs(report, change)).toBe(80);
 });
 
 test('a split that never applies has no time', () => {
-  expect(inForceAfterMs(reportOf(slice(150, 4, 16), slice(200, 18, 2)), change)).toBeUndefined();
+  expect(appliesAfterMs(reportOf(slice(150, 4, 16), slice(200, 18, 2)), change)).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import type { LoadReport, TimelineSlice } from '../load/report.ts';
 
 /** A slice with fewer responses is too small for a share. */
-const fewestResponses = 10;
+const minResponses = 10;
 
 const responsesIn = (slices: readonly TimelineSlice[], version?: string): number =>
   slices.reduce((sum, slice) => {
@@ -9,14 +9,14 @@ const responsesIn = (slices: readonly TimelineSlice[], version?: string): number
     return sum + counts.reduce((a, b) => a + b, 0);
   }, 0);
 
-export interface Share {
+export interface VersionShare {
   /** 0 to 1; NaN without a response. */
   readonly share: number;
   readonly responses: number;
 }
 
 /** Share of a version in the successful responses between two times (milliseconds since the start of the run). */
-export function shareBetween(report: LoadReport, version: string, fromMs: number, toMs: number): Share {
+export function shareBetween(report: LoadReport, version: string, fromMs: number, toMs: number): VersionShare {
   const slices = report.timeline.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
   const responses = responsesIn(slices);
   return { share: responsesIn(slices, version) / responses, responses };
@@ -27,7 +27,7 @@ export interface SplitChange {
   /** Time of the file's write, in milliseconds since the start of the run. */
   readonly changedAtMs: number;
   /** Weights of the version before and after the change: 0 to 1, far apart. */
-  readonly before: number;
+  readonly previousShare: number;
   readonly after: number;
 }
 
@@ -37,14 +37,14 @@ export interface SplitChange {
  *
  * @returns milliseconds, or `undefined` if the new split did not apply before the end of the run
  */
-export function inForceAfterMs(report: LoadReport, change: SplitChange): number | undefined {
-  const middle = (change.before + change.after) / 2;
-  const looksNew = (slice: TimelineSlice): boolean =>
+export function appliesAfterMs(report: LoadReport, change: SplitChange): number | undefined {
+  const middle = (change.previousShare + change.after) / 2;
+  const resemblesNew = (slice: TimelineSlice): boolean =>
     responsesIn([slice], change.version) / responsesIn([slice]) > middle === change.after > middle;
   const later = report.timeline.filter(
-    (slice) => slice.atMs >= change.changedAtMs && responsesIn([slice]) >= fewestResponses,
+    (slice) => slice.atMs >= change.changedAtMs && responsesIn([slice]) >= minResponses,
   );
-  const firstNew = later.findLastIndex((slice) => !looksNew(slice)) + 1;
+  const firstNew = later.findLastIndex((slice) => !resemblesNew(slice)) + 1;
   const slice = later[firstNew];
   return slice === undefined ? undefined : slice.atMs - change.changedAtMs;
 }

@@ -17,7 +17,7 @@ export interface TerminalOptions {
 /** Maximum lines of a command's output. */
 const maxPrintedLines = 14;
 
-export class Terminal {
+export class DemoTerminal {
   readonly #options: TerminalOptions;
   readonly #env: NodeJS.ProcessEnv;
 

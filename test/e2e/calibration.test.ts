@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { envoyOnHost } from '../../src/simulation/agent/simulated-host.ts';
-import { departures, type Observation } from '../calibration/observations.ts';
+import { deviations, type Observation } from '../calibration/observations.ts';
 import { runOnRealEnvoys } from '../calibration/real-run.ts';
 import type { Scenario } from '../calibration/scenario.ts';
 import { scenarios } from '../calibration/scenarios.ts';
@@ -57,7 +57,7 @@ function departuresIn(scenario: Scenario, envoy = envoyOnHost): string[] {
   const seen = seenOnEnvoy.get(scenario)!;
   if (seen instanceof Error) throw seen;
   try {
-    return departures(seen, runOnModel(scenario, envoy).observed);
+    return deviations(seen, runOnModel(scenario, envoy).observed);
   } catch (error) {
     return [(error as Error).message];
   }

@@ -60,7 +60,7 @@ async function show(
   const byStandIn = await runSuite(isFull ? possible : without(possible, byEnvoy.shown), standIn, sideBySide);
   for (const report of [company, byItself, byStandIn]) {
     console.log(formatSuiteReport(report));
-    expect(report.departures).toEqual([]);
+    expect(report.deviations).toEqual([]);
   }
   expect(byEnvoy.shown.length).toBeGreaterThanOrEqual(atLeast.real);
   expect(byStandIn.shown.length).toBeGreaterThanOrEqual(isFull ? atLeast.real : atLeast.standIn);

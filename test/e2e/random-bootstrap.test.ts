@@ -6,9 +6,9 @@ const inputs = sized({ short: 200, full: 10_000 });
 
 test(`§5: ${inputs} random agent configurations and environments give a clear error or a bootstrap that Envoy accepts`, async () => {
   const shownToEnvoy = sized({ short: 10, full: 500 });
-  const { findings, made, refused, shown } = await runRandomBootstraps({ seed: 20, inputs, shownToEnvoy });
+  const { findings, built, refused, shown } = await runRandomBootstraps({ seed: 20, inputs, shownToEnvoy });
   expect(findings).toEqual([]);
   // Without such inputs the test shows nothing.
   expect(shown).toBe(shownToEnvoy);
-  expect(Math.min(made, refused)).toBeGreaterThan(inputs / 10);
+  expect(Math.min(built, refused)).toBeGreaterThan(inputs / 10);
 }, 3_600_000);

@@ -52,8 +52,12 @@ export async function startNameServer(): Promise<number> {
   const server = createSocket('udp4', (message, { port, address }) => {
     const { id = 0, questions = [] } = decode(message);
     const { name = '', type } = questions[0] ?? {};
-    const answers = type === 'A' ? [{ type: 'A' as const, name, ttl: 300, data: addressOfNames }] : [];
-    server.send(encode({ type: 'response', id, flags: AUTHORITATIVE_ANSWER, questions, answers }), port, address);
+    const records = type === 'A' ? [{ type: 'A' as const, name, ttl: 300, data: addressOfNames }] : [];
+    server.send(
+      encode({ type: 'response', id, flags: AUTHORITATIVE_ANSWER, questions, answers: records }),
+      port,
+      address,
+    );
   });
   // Responses must leave from the address that rules redirect to, otherwise the kernel does not map them back.
   server.bind(0, '127.0.0.1');

@@ -25,8 +25,8 @@ export interface KnownKeys {
 }
 
 /** Changes the messages in place. */
-export function instrument(made: Record<Section, EnvoyResource[]>, logFile: string, { keySet }: KnownKeys): void {
-  for (const { message } of made.listeners) {
+export function instrument(generated: Record<Section, EnvoyResource[]>, logFile: string, { keySet }: KnownKeys): void {
+  for (const { message } of generated.listeners) {
     const listener = message as Listener;
     listener.accessLog = [logTo(logFile, 'connection')];
     for (const chain of chainsOf(listener)) {
@@ -54,14 +54,14 @@ export function instrument(made: Record<Section, EnvoyResource[]>, logFile: stri
   }
 }
 
-export function configurationOf(made: Record<Section, EnvoyResource[]>): ProxyConfiguration {
+export function configurationOf(generated: Record<Section, EnvoyResource[]>): ProxyConfiguration {
   const byName = <Message>(resources: readonly EnvoyResource[]): Map<string, Message> =>
     new Map(resources.map(({ name, message }) => [name, message as Message]));
   return {
-    listeners: made.listeners.map(({ message }) => message as Listener),
-    routes: byName<RouteConfiguration>(made.routes),
-    clusters: byName<Cluster>(made.clusters),
-    endpoints: byName<ClusterLoadAssignment>(made.endpoints),
+    listeners: generated.listeners.map(({ message }) => message as Listener),
+    routes: byName<RouteConfiguration>(generated.routes),
+    clusters: byName<Cluster>(generated.clusters),
+    endpoints: byName<ClusterLoadAssignment>(generated.endpoints),
   };
 }
 

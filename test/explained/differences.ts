@@ -22,8 +22,8 @@ export type Logged = Readonly<Record<keyof typeof logFormat, unknown>>;
 /** One sentence for each difference; empty if explain and Envoy agree. */
 export function differencesOf({ chain, virtualHost, route, targets, outcome }: Explanation, logged: Logged): string[] {
   const found: string[] = [];
-  const compare = (what: string, ours: string, theirs: string): void => {
-    if (theirs !== '' && ours !== theirs) found.push(`${what}: explain reports ${ours || 'none'}, Envoy ${theirs}`);
+  const compare = (aspect: string, ours: string, theirs: string): void => {
+    if (theirs !== '' && ours !== theirs) found.push(`${aspect}: explain reports ${ours || 'none'}, Envoy ${theirs}`);
   };
   // A listener filter without a decision precedes the choice of a filter chain.
   const isChainKnown = chain !== undefined || outcome.kind !== 'not decided';

@@ -7,7 +7,7 @@ import type { HttpQuestion, Question } from '../../src/networking/explain/questi
 import type { Draw } from '../random-config/draw.ts';
 import { chainsOf } from './configuration.ts';
 import { clientAddresses } from './namespace.ts';
-import { unusual } from './unusual-requests.ts';
+import { withUnusualProperty } from './unusual-requests.ts';
 import type { HeaderWord, Words } from './words.ts';
 
 /** Signs the tokens of clients. */
@@ -78,7 +78,7 @@ export function drawQuestion(context: DrawContext): Question {
   );
   const tls = draw.chance(hasTls ? 0.6 : 0.03) ? drawTls(context, names) : undefined;
   const usual = draw.chance(0.85) ? drawHttp(context, tls?.alpn.includes('h2') ?? draw.chance(0.1)) : undefined;
-  const http = usual && draw.chance(unusualShare) ? unusual(usual, draw) : usual;
+  const http = usual && draw.chance(unusualShare) ? withUnusualProperty(usual, draw) : usual;
   return {
     direction: inbound ? 'inbound' : 'outbound',
     destination: { address, port },

@@ -31,7 +31,7 @@ export interface CaseResult {
   readonly differences: readonly string[];
 }
 
-export interface Surroundings {
+export interface CaseNetwork {
   readonly backendPort: number;
   readonly dnsPort: number;
   readonly certificates: CaseCertificates;
@@ -41,7 +41,7 @@ const maxConcurrent = 8;
 
 type Listeners = ReturnType<typeof configurationOf>['listeners'];
 
-interface Asked {
+interface SentRequest {
   readonly question: Question;
   readonly line: string;
   readonly isConnected: boolean;
@@ -50,35 +50,37 @@ interface Asked {
 export async function compareCase(
   name: string,
   { requests, seed }: { readonly requests: number; readonly seed: number },
-  { backendPort, dnsPort, certificates }: Surroundings,
+  { backendPort, dnsPort, certificates }: CaseNetwork,
 ): Promise<CaseResult> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-explained-'));
   const logFile = join(folder, 'access.log');
   const keys = new TokenKeys();
   const golden = readCase(name, certificates.directory);
-  const made = generate(golden);
-  instrument(made, logFile, keys);
-  const configuration = configurationOf(made);
-  const words = wordsOf([...made.listeners, ...made.routes, ...made.extensions].map(asJson));
+  const resources = generate(golden);
+  instrument(resources, logFile, keys);
+  const configuration = configurationOf(resources);
+  const words = wordsOf([...resources.listeners, ...resources.routes, ...resources.extensions].map(asJson));
   const draw = new Draw(seed);
   const proxyAddress = golden.proxy.ipAddresses[0] ?? '10.9.9.9';
   const questions = Array.from({ length: requests }, () =>
     drawQuestion({ draw, configuration, words, keys, proxyAddress }),
   );
-  const secrets = secretNames(made).map((secret) => secretOf(secret, certificates.issued, certificates.authority));
+  const secrets = secretNames(resources).map((secret) => secretOf(secret, certificates.issued, certificates.authority));
   redirect({ backendPort, dnsPort, clientsTo: undefined });
-  const ads = await startAdsStandIn([...Object.values(made).flat(), ...secrets]);
+  const ads = await startAdsStandIn([...Object.values(resources).flat(), ...secrets]);
   const flags = ['--file-flush-interval-msec', '20'];
   const envoy = await startRealEnvoy(ads.port, golden.proxy, { flags });
   try {
     await settled(envoy, ads);
-    await eventually('workers accept connections', () => isListening(envoy, made.listeners.length), { everyMs: 20 });
+    await eventually('workers accept connections', () => isListening(envoy, resources.listeners.length), {
+      everyMs: 20,
+    });
     if (ads.refusals.length > 0) throw new Error(`${name}: ${ads.refusals.join('\n')}`);
-    const asked: Asked[] = [];
+    const sent: SentRequest[] = [];
     for (const direction of ['outbound', 'inbound'] as const) {
       const clientsTo = redirectionPort(configuration.listeners, direction);
       redirect({ backendPort, dnsPort, clientsTo });
-      asked.push(
+      sent.push(
         ...(await sendAll(
           questions.filter((one) => one.direction === direction),
           configuration.listeners,
@@ -86,8 +88,8 @@ export async function compareCase(
         )),
       );
     }
-    const logged = await readLines(logFile, asked);
-    return resultOf(name, asked, (question) => explain(configuration, question), logged);
+    const logged = await readLines(logFile, sent);
+    return resultOf(name, sent, (question) => explain(configuration, question), logged);
   } finally {
     await envoy.stop();
     ads.close();
@@ -117,10 +119,10 @@ async function sendAll(
   questions: readonly Question[],
   listeners: Listeners,
   { authority }: CaseCertificates,
-): Promise<Asked[]> {
+): Promise<SentRequest[]> {
   const issued = new Map<string, IssuedCertificate>();
   const left = [...questions];
-  const asked: Asked[] = [];
+  const sent: SentRequest[] = [];
   const worker = async (): Promise<void> => {
     for (let question = left.shift(); question !== undefined; question = left.shift()) {
       const principal = question.tls?.principal;
@@ -131,11 +133,11 @@ async function sendAll(
       });
       const { source, destination } = question;
       const line = `${source!.address}:${source!.port} ${destination.address}:${destination.port}`;
-      asked.push({ question, line, isConnected });
+      sent.push({ question, line, isConnected });
     }
   };
   await Promise.all(Array.from({ length: maxConcurrent }, worker));
-  return asked;
+  return sent;
 }
 
 interface Lines {
@@ -144,7 +146,7 @@ interface Lines {
 }
 
 /** Log lines by client address and port. Each connection has a line after it has ended. */
-async function readLines(file: string, asked: readonly Asked[]): Promise<ReadonlyMap<string, Lines>> {
+async function readLines(file: string, sent: readonly SentRequest[]): Promise<ReadonlyMap<string, Lines>> {
   const lines = new Map<string, Lines>();
   const complete = (): boolean => {
     lines.clear();
@@ -153,7 +155,7 @@ async function readLines(file: string, asked: readonly Asked[]): Promise<Readonl
       const key = `${String(line.remote)} ${String(line.local)}`;
       lines.set(key, { ...lines.get(key), [line.level]: line });
     }
-    return asked.every(({ line, isConnected }) => !isConnected || lines.get(line)?.connection !== undefined);
+    return sent.every(({ line, isConnected }) => !isConnected || lines.get(line)?.connection !== undefined);
   };
   await eventually('all connections are logged', complete, { everyMs: 20, deadlineMs: 3_000 }).catch(() => {});
   return lines;
@@ -161,14 +163,14 @@ async function readLines(file: string, asked: readonly Asked[]): Promise<Readonl
 
 function resultOf(
   name: string,
-  asked: readonly Asked[],
+  sent: readonly SentRequest[],
   explained: (question: Question) => Explanation,
   logged: ReadonlyMap<string, Lines>,
 ): CaseResult {
   const outcomes: Record<string, number> = {};
   const notDecided: Record<string, number> = {};
   const differences: string[] = [];
-  for (const { question, line, isConnected } of asked) {
+  for (const { question, line, isConnected } of sent) {
     const explanation = explained(question);
     const { outcome } = explanation;
     outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1;
@@ -177,7 +179,7 @@ function resultOf(
     const found = differencesFrom(explanation, isConnected, stream ?? connection);
     for (const difference of found) differences.push(`${questionText(question)}: ${difference}`);
   }
-  return { name, compared: asked.length, outcomes, notDecided, differences };
+  return { name, compared: sent.length, outcomes, notDecided, differences };
 }
 
 /** At most one filter: of several weighted targets, the first undecided one. */
@@ -189,8 +191,8 @@ function undecidedBy(outcome: RequestOutcome): readonly string[] {
 function differencesFrom(explanation: Explanation, isConnected: boolean, line: Logged | undefined): string[] {
   if (line !== undefined) return differencesOf(explanation, line);
   if (!isConnected && explanation.outcome.kind === 'closed') return [];
-  const what = isConnected ? 'logged nothing' : 'refused the connection';
-  return [`outcome: explain reports ${JSON.stringify(explanation.outcome)}, Envoy ${what}`];
+  const reaction = isConnected ? 'logged nothing' : 'refused the connection';
+  return [`outcome: explain reports ${JSON.stringify(explanation.outcome)}, Envoy ${reaction}`];
 }
 
 function questionText({ direction, destination, source, tls, http }: Question): string {

@@ -32,14 +32,14 @@ export async function send(
   const from = { localAddress: source!.address, localPort: source!.port };
   const raw = connectTcp({ host: destination.address!, port: destination.port, ...from });
   raw.on('error', () => {});
-  if (!(await happens(raw, 'connect'))) return { isConnected: false };
+  if (!(await precedesClose(raw, 'connect'))) return { isConnected: false };
   if (proxyProtocol) {
     const to = destination.address!;
     raw.write(`PROXY TCP4 ${source!.address} ${to} ${source!.port} ${destination.port}\r\n`);
   }
   const finish = async (socket: Socket): Promise<void> => {
     if (http?.version === 'HTTP/2') await sendHttp2(socket, http);
-    else await talk(socket, http === undefined ? 'bytes of no protocol\r\n\r\n' : textOfRequest(http));
+    else await exchange(socket, http === undefined ? 'bytes of no protocol\r\n\r\n' : textOfRequest(http));
   };
   try {
     if (tls === undefined) await finish(raw);
@@ -52,7 +52,7 @@ export async function send(
         ...(certificate && { cert: certificate.certificate, key: certificate.privateKey }),
       });
       socket.on('error', () => {});
-      if (await withinLimit(happens(socket, 'secureConnect'))) await finish(socket);
+      if (await withinLimit(precedesClose(socket, 'secureConnect'))) await finish(socket);
     }
   } finally {
     raw.destroy();
@@ -61,7 +61,7 @@ export async function send(
 }
 
 /** Whether the event precedes the close of the socket. */
-function happens(socket: Socket, event: 'connect' | 'secureConnect'): Promise<boolean> {
+function precedesClose(socket: Socket, event: 'connect' | 'secureConnect'): Promise<boolean> {
   return new Promise((resolve) => {
     socket.once(event, () => resolve(true));
     socket.once('close', () => resolve(false));
@@ -76,7 +76,7 @@ function withinLimit<Value>(value: Promise<Value>): Promise<Value | undefined> {
   return Promise.race([value, limit]).finally(() => clearTimeout(timer));
 }
 
-async function talk(socket: Socket, text: string): Promise<void> {
+async function exchange(socket: Socket, text: string): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     socket.once('close', () => resolve());
     socket.once('end', () => resolve());

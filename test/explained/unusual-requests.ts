@@ -42,7 +42,7 @@ const changes: readonly Change[] = [
     authority: draw.pick(['[2001:db8::1]', '[2001:db8::1]:8080', '192.0.2.1', '192.0.2.1:80', '1.2.3']),
   }),
   ({ version }) => (version === 'HTTP/1.1' ? { authority: '' } : {}),
-  ({ version, ...others }) => (version === 'HTTP/1.1' ? { ...others, authority: undefined } : {}),
+  ({ version, ...rest }) => (version === 'HTTP/1.1' ? { ...rest, authority: undefined } : {}),
   ({ path, authority = '', version }, draw) =>
     version === 'HTTP/1.1' ? { path: `http://${draw.pick([authority, 'other.test', '[2001:db8::1]:80'])}${path}` } : {},
   ({ headers }, draw) => ({
@@ -70,6 +70,6 @@ function connectTarget(version: HttpQuestion['version'], authority: string, draw
 }
 
 /** Changes one property of a request. */
-export function unusual(http: HttpQuestion, draw: Draw): HttpQuestion {
+export function withUnusualProperty(http: HttpQuestion, draw: Draw): HttpQuestion {
   return { ...http, ...draw.pick(changes)(http, draw) };
 }

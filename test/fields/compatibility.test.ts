@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { knownAnnotations, knownLabels, type MetadataKey } from '../../src/model/kinds/metadata-keys.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import type { Subject } from './effects.ts';
+import type { FieldSubject } from './effects.ts';
 import { fieldsWithin, type SchemaField } from './schema-fields.ts';
 import { subjects } from './subjects.ts';
 
@@ -23,7 +23,7 @@ const policyOfPart = /^(subsets\[\]\.)?trafficPolicy\.(portLevelSettings\[\]\.)?
 /** Two API groups have a kind of this name. */
 const writtenNames: Readonly<Record<string, string>> = { KubernetesGateway: 'Gateway (Gateway API)' };
 
-function rowsOf({ name: known, decoder }: Subject): string {
+function rowsOf({ name: known, decoder }: FieldSubject): string {
   const name = writtenNames[known] ?? known;
   const fields = fieldsWithin(decoder);
   const outer = fields.filter(({ path }) => !path.includes('.') && !isWithoutEffect(path, fields));
@@ -44,7 +44,7 @@ function rowsOf({ name: known, decoder }: Subject): string {
 }
 
 /** Annotations or labels with the same meaning share a row. */
-function rowsOfMetadata(what: string, keys: Readonly<Record<string, MetadataKey>>): readonly string[] {
+function rowsOfMetadata(metadataKind: string, keys: Readonly<Record<string, MetadataKey>>): readonly string[] {
   const groups = Map.groupBy(Object.entries(keys), ([, { readOn = [], reason, ofAnotherProgram }]) =>
     ofAnotherProgram
       ? 'no | no warning: belongs to another program'
@@ -53,7 +53,7 @@ function rowsOfMetadata(what: string, keys: Readonly<Record<string, MetadataKey>
         : `no | warning: ${reason}`,
   );
   return [...groups].map(
-    ([about, entries]) => `| ${what} ${entries.map(([key]) => code(key)).join(', ')} | ${about} |`,
+    ([about, entries]) => `| ${metadataKind} ${entries.map(([key]) => code(key)).join(', ')} | ${about} |`,
   );
 }
 
@@ -89,7 +89,7 @@ function code(text: string): string {
 
 it('docs/compatibility.md has the rows of fields that the marks in the decoders generate', () => {
   const text = readFileSync(file, 'utf8');
-  const [before, rest] = text.split(begin);
+  const [head, rest] = text.split(begin);
   const [, after] = rest?.split(end) ?? [];
   expect(after, `${file} has the markers ${begin} and ${end}`).toBeDefined();
   const rows = [
@@ -97,7 +97,7 @@ it('docs/compatibility.md has the rows of fields that the marks in the decoders 
     ...rowsOfMetadata('annotations', knownAnnotations),
     ...rowsOfMetadata('labels', knownLabels),
   ];
-  const current = `${before}${begin}${introduction}${rows.join('\n')}\n${end}${after}`;
+  const current = `${head}${begin}${introduction}${rows.join('\n')}\n${end}${after}`;
   if (update) writeFileSync(file, current);
   expect(readFileSync(file, 'utf8') === current, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import type { WorldObject } from './world.ts';
-import { outputOf, type World } from './world.ts';
+import { type FieldWorld, outputOf } from './world.ts';
 
 const service: WorldObject = {
   apiVersion: 'networking.istio.io/v1',
@@ -46,14 +46,14 @@ const jwt = kind('RequestAuthentication', 'security.istio.io/v1', (part) => ({ j
 
 const destination = { host: 'a.test' };
 const redirect = { redirect: { uri: '/x' } };
-const answer = { directResponse: { status: 200 } };
+const directReply = { directResponse: { status: 200 } };
 const forward = { route: [{ destination }] };
 const hash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
 type Row = readonly [make: Make, base: object, field: object];
 
 const withoutEffect: readonly Row[] = [
-  ...[redirect, answer].flatMap((base): Row[] => [
+  ...[redirect, directReply].flatMap((base): Row[] => [
     [http, base, { timeout: '3s' }],
     [http, base, { retries: { attempts: 3 } }],
     [http, base, { mirrors: [{ destination }] }],
@@ -101,7 +101,7 @@ const withEffect: readonly Row[] = [
   [jwt, { issuer: 'a', jwksUri: 'https://keys.test/a' }, { timeout: '7s' }],
 ];
 
-function worldOf(object: WorldObject): World {
+function worldOf(object: WorldObject): FieldWorld {
   return {
     name: 'context',
     proxy: {
@@ -130,16 +130,16 @@ const rows = (all: readonly Row[]) =>
 
 describe('a warning reports a field that has no effect in the combination', () => {
   it.each(rows(withoutEffect))('$title', ({ without, given, name }) => {
-    const { text, asked } = outputOf(worldOf(without));
-    expect(outputOf(worldOf(given), asked).text === text).toBe(true);
+    const { text, requested } = outputOf(worldOf(without));
+    expect(outputOf(worldOf(given), requested).text === text).toBe(true);
     expect(warnedOf(given)).toEqual([name]);
   });
 });
 
 describe('no warning reports a field that has an effect in the combination', () => {
   it.each(rows(withEffect))('$title', ({ without, given }) => {
-    const { text, asked } = outputOf(worldOf(without));
-    expect(outputOf(worldOf(given), asked).text === text).toBe(false);
+    const { text, requested } = outputOf(worldOf(without));
+    expect(outputOf(worldOf(given), requested).text === text).toBe(false);
     expect(warnedOf(given)).toEqual([]);
   });
 });

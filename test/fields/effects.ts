@@ -8,33 +8,33 @@ import { kinds } from '../../src/model/kinds/index.ts';
 import { meshConfigPart, readMeshConfig } from '../../src/model/mesh/mesh-config.decode.ts';
 import { otherValues } from './other-values.ts';
 import { addPlaces, fieldsWithin, type Place, type SchemaField, valueAt, withValueAt } from './schema-fields.ts';
-import { type Output, outputOf, type World, type WorldObject } from './world.ts';
+import { type FieldWorld, type Output, outputOf, type WorldObject } from './world.ts';
 
 /** A kind, or the mesh configuration. */
-export interface Subject {
+export interface FieldSubject {
   readonly name: string;
   readonly decoder: Decoder<unknown>;
   /** Values of the subject in a world. */
-  readonly specimensIn: (world: World) => readonly Specimen[];
+  readonly specimensIn: (world: FieldWorld) => readonly Specimen[];
 }
 
 export interface Specimen {
   readonly value: unknown;
   readonly isValid: (value: unknown) => boolean;
-  readonly worldWith: (value: unknown) => World;
+  readonly worldWith: (value: unknown) => FieldWorld;
 }
 
 const maxTries = 150;
 const maxTriesAtOnePlace = 5;
 
 /** One place of a field in a world. */
-export interface Occurrence {
-  readonly world: World;
+export interface FieldOccurrence {
+  readonly world: FieldWorld;
   readonly specimen: Specimen;
   readonly place: Place;
 }
 
-export function subjectOfKind(name: keyof typeof kinds): Subject {
+export function subjectOfKind(name: keyof typeof kinds): FieldSubject {
   const kind = kinds[name];
   const { decoder, body, group, writtenAs = name } = kind;
   const isOfKind = (object: WorldObject): boolean =>
@@ -61,7 +61,7 @@ export function subjectOfKind(name: keyof typeof kinds): Subject {
 }
 
 /** The mesh configuration. An invalid provider is omitted, so its errors are no effect of its fields. */
-export const meshSubject: Subject = {
+export const meshSubject: FieldSubject = {
   name: 'MeshConfig',
   decoder: meshConfigPart,
   specimensIn: (world) =>
@@ -74,22 +74,22 @@ export const meshSubject: Subject = {
               const read = readMeshConfig('mesh.yaml', JSON.stringify(value));
               return E.isRight(read) && !read.right.warnings.some(({ message }) => message.endsWith('is left out'));
             },
-            worldWith: (value) => ({ ...world, meshConfig: value as World['meshConfig'] }),
+            worldWith: (value) => ({ ...world, meshConfig: value as FieldWorld['meshConfig'] }),
           },
         ],
 };
 
 export class Effects {
-  readonly #worlds: readonly World[];
+  readonly #worlds: readonly FieldWorld[];
   readonly #bases = new Map<Specimen, Output>();
 
-  constructor(worlds: readonly World[]) {
+  constructor(worlds: readonly FieldWorld[]) {
     this.#worlds = worlds;
   }
 
   /** Occurrences by field path. */
-  placesOf({ name, decoder, specimensIn }: Subject): ReadonlyMap<string, readonly Occurrence[]> {
-    const found = new Map<string, Occurrence[][]>();
+  placesOf({ name, decoder, specimensIn }: FieldSubject): ReadonlyMap<string, readonly FieldOccurrence[]> {
+    const found = new Map<string, FieldOccurrence[][]>();
     for (const world of this.#worlds)
       for (const specimen of specimensIn(world)) {
         const places = new Map<string, Place[]>();
@@ -105,20 +105,20 @@ export class Effects {
    *
    * @returns the first pair of values with different outputs, or `undefined`
    */
-  difference({ path, decoder }: SchemaField, occurrences: readonly Occurrence[]): string | undefined {
+  difference({ path, decoder }: SchemaField, occurrences: readonly FieldOccurrence[]): string | undefined {
     let left = maxTries;
     for (const { world, specimen, place } of occurrences) {
       let leftHere = maxTriesAtOnePlace;
-      const before = valueAt(specimen.value, place);
-      const [first, ...others] = otherValues(decoder, before, path);
-      for (const other of [...(first === undefined ? [] : [first]), undefined, ...others]) {
+      const original = valueAt(specimen.value, place);
+      const [first, ...moreValues] = otherValues(decoder, original, path);
+      for (const other of [...(first === undefined ? [] : [first]), undefined, ...moreValues]) {
         const value = withValueAt(specimen.value, place, other);
         if (!specimen.isValid(value)) continue;
         const base = this.#baseOf(specimen);
         const output = outputWith(specimen.worldWith(value), base);
         if (output === undefined) continue;
         if (output !== base.text) {
-          return `${world.name}: ${place.join('.')}: ${JSON.stringify(before)} → ${JSON.stringify(other) ?? 'absent'}`;
+          return `${world.name}: ${place.join('.')}: ${JSON.stringify(original)} → ${JSON.stringify(other) ?? 'absent'}`;
         }
         left -= 1;
         leftHere -= 1;
@@ -130,7 +130,7 @@ export class Effects {
   }
 
   /** Other values that the decoder accepts at the field's places, except `false` for a switch. */
-  acceptedOthers({ path, decoder }: SchemaField, occurrences: readonly Occurrence[]): readonly unknown[] {
+  acceptedOthers({ path, decoder }: SchemaField, occurrences: readonly FieldOccurrence[]): readonly unknown[] {
     return occurrences.flatMap(({ specimen, place }) =>
       otherValues(decoder, valueAt(specimen.value, place), path).filter(
         (other) => other !== false && specimen.isValid(withValueAt(specimen.value, place, other)),
@@ -139,7 +139,7 @@ export class Effects {
   }
 
   /** Whether objects with the field are rejected, tried next to other fields of the same part of an object. */
-  isRefused({ path }: SchemaField, siblings: readonly Occurrence[]): boolean {
+  isRefused({ path }: SchemaField, siblings: readonly FieldOccurrence[]): boolean {
     const name = path.slice(path.lastIndexOf('.') + 1);
     return (
       siblings.length > 0 &&
@@ -157,9 +157,9 @@ export class Effects {
 }
 
 /** `undefined` if the mesh is invalid. */
-function outputWith(world: World, { asked }: Output): string | undefined {
+function outputWith(world: FieldWorld, { requested }: Output): string | undefined {
   try {
-    return outputOf(world, asked).text;
+    return outputOf(world, requested).text;
   } catch {
     return undefined;
   }
@@ -169,15 +169,15 @@ function outputWith(world: World, { asked }: Output): string | undefined {
  * First elements of all lists, then second elements: a second place in the same specimen seldom shows an effect that
  * the first one does not.
  */
-function inTurns(lists: readonly (readonly Occurrence[])[], field: string): readonly Occurrence[] {
-  const longest = Math.max(...lists.map((list) => list.length));
-  const all = Array.from({ length: longest }, (_, index) =>
+function inTurns(lists: readonly (readonly FieldOccurrence[])[], field: string): readonly FieldOccurrence[] {
+  const maxLength = Math.max(...lists.map((list) => list.length));
+  const all = Array.from({ length: maxLength }, (_, index) =>
     lists.flatMap((list) => list.slice(index, index + 1)),
   ).flat();
-  const isFirst = ({ world }: Occurrence): number => (world.shows.includes(field) ? 0 : 1);
+  const isFirst = ({ world }: FieldOccurrence): number => (world.shows.includes(field) ? 0 : 1);
   return all.toSorted((a, b) => isFirst(a) - isFirst(b));
 }
 
-export function leavesOf(subject: Subject): readonly SchemaField[] {
+export function leavesOf(subject: FieldSubject): readonly SchemaField[] {
   return fieldsWithin(subject.decoder).filter(({ isLeaf }) => isLeaf);
 }

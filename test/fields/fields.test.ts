@@ -9,7 +9,7 @@ import { text } from '../../src/model/fields/decode.ts';
 import { describedAs, type FieldDescription } from '../../src/model/fields/description.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { Draw } from '../random-config/draw.ts';
-import { Effects, leavesOf, type Subject, subjectOfKind } from './effects.ts';
+import { Effects, type FieldSubject, leavesOf, subjectOfKind } from './effects.ts';
 import { addPlaces, parentOf, type SchemaField, shapeOf, withValueAt } from './schema-fields.ts';
 import { subjects } from './subjects.ts';
 import { unobserved } from './unobserved.ts';
@@ -20,7 +20,11 @@ const effects = new Effects(readWorlds());
 const exceptionOf = (field: string) => unobserved.find((exception) => exception.field.test(field));
 
 /** The error in the mark of a field; `undefined` if the mark is correct. */
-function mistakeOf(subject: Subject, field: SchemaField, places: ReturnType<Effects['placesOf']>): string | undefined {
+function markErrorOf(
+  subject: FieldSubject,
+  field: SchemaField,
+  places: ReturnType<Effects['placesOf']>,
+): string | undefined {
   const name = `${subject.name} ${field.path}`;
   const at = places.get(field.path) ?? [];
   if (field.effect?.type === 'refused') {
@@ -37,16 +41,16 @@ function mistakeOf(subject: Subject, field: SchemaField, places: ReturnType<Effe
     : undefined;
 }
 
-function mistakesOf(subject: Subject): readonly string[] {
+function markErrorsOf(subject: FieldSubject): readonly string[] {
   const places = effects.placesOf(subject);
-  return leavesOf(subject).flatMap((field) => mistakeOf(subject, field, places) ?? []);
+  return leavesOf(subject).flatMap((field) => markErrorOf(subject, field, places) ?? []);
 }
 
 describe('the mark of each field is correct', () => {
   it.each(subjects.map((subject) => [subject.name, subject] as const))(
     'the mark of each field of %s is correct',
     (_, subject) => {
-      expect(mistakesOf(subject)).toEqual([]);
+      expect(markErrorsOf(subject)).toEqual([]);
     },
   );
 });
@@ -58,10 +62,10 @@ describe('the comparison of worlds finds an error', () => {
   const another = (name: string): FieldDescription => ({
     ...{ name, decoder: text, isRequired: false, refusesNull: false },
   });
-  const withFields = (described: readonly FieldDescription[]): Subject['decoder'] =>
+  const withFields = (described: readonly FieldDescription[]): FieldSubject['decoder'] =>
     describedAs((value: unknown, path: string) => subject.decoder(value, path), { type: 'object', fields: described });
   /** The control plane reads the changed value instead of the written one. */
-  const seenAs = (change: (value: object) => object): Subject['specimensIn'] => {
+  const seenAs = (change: (value: object) => object): FieldSubject['specimensIn'] => {
     return (world) =>
       subject.specimensIn(world).map((specimen) => ({
         ...specimen,
@@ -72,7 +76,7 @@ describe('the comparison of worlds finds an error', () => {
 
   it('the comparison reports a field that generators no longer read', () => {
     const specimensIn = seenAs(({ portLevelMtls: _, ...read }: { portLevelMtls?: unknown }) => read);
-    expect(mistakesOf({ ...subject, specimensIn })).toEqual([
+    expect(markErrorsOf({ ...subject, specimensIn })).toEqual([
       expect.stringMatching(/portLevelMtls.* changes nothing in/),
     ]);
   });
@@ -91,7 +95,7 @@ describe('the comparison of worlds finds an error', () => {
     return optional.length === 0 ? [] : [{ one, field: draw.pick(optional) }];
   });
 
-  function withoutField({ decoder }: Subject, path: string): (value: unknown) => unknown {
+  function withoutField({ decoder }: FieldSubject, path: string): (value: unknown) => unknown {
     return (value) => {
       const found = new Map<string, (readonly (string | number)[])[]>();
       addPlaces(decoder, value, found as Parameters<typeof addPlaces>[2]);
@@ -103,25 +107,27 @@ describe('the comparison of worlds finds an error', () => {
     'the comparison reports that no code reads %s',
     (name, one, field) => {
       const drop = withoutField(one, field.path);
-      const blind: Subject = {
+      const blind: FieldSubject = {
         ...one,
         specimensIn: (world) =>
           one
             .specimensIn(world)
             .map((specimen) => ({ ...specimen, worldWith: (value) => specimen.worldWith(drop(value)) })),
       };
-      expect(mistakeOf(blind, field, effects.placesOf(blind))).toContain(`${name} is accepted and changes nothing in`);
+      expect(markErrorOf(blind, field, effects.placesOf(blind))).toContain(
+        `${name} is accepted and changes nothing in`,
+      );
     },
   );
 
   it('the comparison reports a field that the decoder accepts and no code reads', () => {
-    const specimensIn: Subject['specimensIn'] = (world) =>
+    const specimensIn: FieldSubject['specimensIn'] = (world) =>
       seenAs(({ comment: _, ...read }: { comment?: unknown }) => read)(world).map((specimen) => ({
         ...specimen,
         value: { ...(specimen.value as object), comment: 'x' },
       }));
     const decoder = withFields([...fields, another('comment')]);
-    expect(mistakesOf({ ...subject, decoder, specimensIn })).toEqual([
+    expect(markErrorsOf({ ...subject, decoder, specimensIn })).toEqual([
       expect.stringMatching(/PeerAuthentication comment is accepted and changes nothing in/),
     ]);
   });
@@ -130,7 +136,7 @@ describe('the comparison of worlds finds an error', () => {
     const effect = { type: 'none', reason: 'x', warns: () => true } as const;
     const marked = fields.map((field) => (field.name === 'mtls' ? { ...field, effect } : field));
     const decoder = withFields([...marked, another('absent')]);
-    expect(mistakesOf({ ...subject, decoder })).toEqual([
+    expect(markErrorsOf({ ...subject, decoder })).toEqual([
       expect.stringMatching(/PeerAuthentication mtls is marked as without effect, and has one: /),
       expect.stringMatching(/PeerAuthentication absent is in no object/),
     ]);

@@ -9,7 +9,7 @@ import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { knownAnnotations, knownLabels } from '../../src/model/kinds/metadata-keys.ts';
 import { metadataWarnings } from '../../src/model/kinds/metadata-warnings.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { outputOf, readWorlds, type World, type WorldObject } from './world.ts';
+import { type FieldWorld, outputOf, readWorlds, type WorldObject } from './world.ts';
 
 const tables = { annotations: knownAnnotations, labels: knownLabels } as const;
 type Part = keyof typeof tables;
@@ -89,9 +89,9 @@ const readElsewhere: readonly { readonly use: RegExp; readonly file: string; rea
 const nameOf = ({ part, key, kind }: Use): string => `${kind} ${part} ${key}`;
 
 const worlds = readWorlds();
-const outputs = new Map<World, ReturnType<typeof outputOf>>();
+const outputs = new Map<FieldWorld, ReturnType<typeof outputOf>>();
 
-function baseOf(world: World): ReturnType<typeof outputOf> {
+function baseOf(world: FieldWorld): ReturnType<typeof outputOf> {
   const known = outputs.get(world) ?? outputOf(world);
   outputs.set(world, known);
   return known;
@@ -102,7 +102,7 @@ function isOfKind(object: WorldObject, kind: KindName): boolean {
   return object.kind === writtenAs && object.apiVersion.startsWith(group === '' ? 'v1' : `${group}/`);
 }
 
-function withMetadata(world: World, index: number, part: Part, texts: Texts): World {
+function withMetadata(world: FieldWorld, index: number, part: Part, texts: Texts): FieldWorld {
   const object = world.objects[index]!;
   const changed = { ...object, metadata: { ...object.metadata, [part]: texts } };
   return { ...world, objects: world.objects.with(index, changed) };
@@ -118,15 +118,15 @@ function hasEffect({ part, key, kind }: Use): boolean | 'in no world' {
       isThere = true;
       const { [key]: _, ...rest } = texts;
       const base = baseOf(world);
-      const others = [rest, { ...rest, [key]: 'x' }, { ...rest, [key]: 'true' }];
-      if (others.some((other) => isOtherWith(withMetadata(world, index, part, other), base))) return true;
+      const variants = [rest, { ...rest, [key]: 'x' }, { ...rest, [key]: 'true' }];
+      if (variants.some((other) => isOtherWith(withMetadata(world, index, part, other), base))) return true;
     }
   return isThere ? false : 'in no world';
 }
 
-function isOtherWith(world: World, { asked, text }: ReturnType<typeof outputOf>): boolean {
+function isOtherWith(world: FieldWorld, { requested, text }: ReturnType<typeof outputOf>): boolean {
   try {
-    return outputOf(world, asked).text !== text;
+    return outputOf(world, requested).text !== text;
   } catch {
     return false;
   }
@@ -166,8 +166,8 @@ describe('annotations and labels with a warning have no effect', () => {
       expect(accepted.length).toBeGreaterThan(5);
       const texts = (world.objects[index]!.metadata[part] ?? {}) as Texts;
       const more = Object.fromEntries(accepted.map((key) => [key, 'true']));
-      const { asked, text } = baseOf(world);
-      expect(outputOf(withMetadata(world, index, part, { ...more, ...texts }), asked).text === text).toBe(true);
+      const { requested, text } = baseOf(world);
+      expect(outputOf(withMetadata(world, index, part, { ...more, ...texts }), requested).text === text).toBe(true);
     }
   });
 });

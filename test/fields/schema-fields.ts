@@ -73,7 +73,7 @@ export function withValueAt(value: unknown, [key, ...rest]: Place, replacement: 
   if (Array.isArray(value)) {
     return value.map((item, index) => (index === key ? withValueAt(item, rest, replacement) : item));
   }
-  const { [key]: before, ...others } = value as Record<string | number, unknown>;
-  if (rest.length === 0 && replacement === undefined) return others;
-  return { ...(value as object), [key]: withValueAt(before, rest, replacement) };
+  const { [key]: removed, ...remaining } = value as Record<string | number, unknown>;
+  if (rest.length === 0 && replacement === undefined) return remaining;
+  return { ...(value as object), [key]: withValueAt(removed, rest, replacement) };
 }

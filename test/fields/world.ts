@@ -44,7 +44,7 @@ import { createAuthority } from '../certs/authority.ts';
 import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 import { generate } from '../networking/case.ts';
 
-export interface World {
+export interface FieldWorld {
   readonly name: string;
   readonly proxy: GivenNode;
   readonly meshConfig: Readonly<Record<string, unknown>>;
@@ -62,7 +62,7 @@ export interface WorldObject {
 }
 
 /** The additional worlds come first, because they are smaller. */
-export function readWorlds(): readonly World[] {
+export function readWorlds(): readonly FieldWorld[] {
   const files = [
     ...globSync('test/fields/worlds/*.yaml', { cwd: packageRoot() }).sort(),
     ...globSync('test/networking/cases/*.in.yaml', { cwd: packageRoot() }).sort(),
@@ -74,7 +74,7 @@ export function readWorlds(): readonly World[] {
       JSON.stringify(certificate),
     );
     const end = text.indexOf('\n---\n');
-    const { proxy = {}, meshConfig = {}, features = {}, shows = [] } = parse(text.slice(0, end)) as Partial<World>;
+    const { proxy = {}, meshConfig = {}, features = {}, shows = [] } = parse(text.slice(0, end)) as Partial<FieldWorld>;
     const objects = parseAllDocuments(text.slice(end + 5), { merge: true }).map(
       (document) => document.toJS() as WorldObject | null,
     );
@@ -86,7 +86,7 @@ export function readWorlds(): readonly World[] {
 }
 
 /** Resources that the proxy of a world requests by name. */
-export interface AskedNames {
+export interface RequestedNames {
   readonly endpoints: readonly string[];
   readonly routes: readonly string[];
   readonly extensions: readonly string[];
@@ -94,23 +94,26 @@ export interface AskedNames {
 
 export interface Output {
   readonly text: string;
-  readonly asked: AskedNames;
+  readonly requested: RequestedNames;
 }
 
 /**
  * All resources of the proxy of a world, and the control plane's results for objects that concern no proxy.
  *
- * @param asked - requested names; by default those in the proxy's clusters and listeners. Their computation takes most of
+ * @param requested - requested names; by default those in the proxy's clusters and listeners. Their computation takes most of
  * the time, and different names imply different clusters or listeners.
  * @throws Error if an object is invalid
  */
-export function outputOf({ proxy: node, meshConfig, features, objects }: World, asked?: AskedNames): Output {
+export function outputOf(
+  { proxy: node, meshConfig, features, objects }: FieldWorld,
+  requested?: RequestedNames,
+): Output {
   const { context: push, configs } = givenMesh(objects.map((object) => JSON.stringify(object)).join('\n---\n'), {
     meshConfig: JSON.stringify(meshConfig),
     features,
   });
   const shape = shapeOf(givenProxy(node), push);
-  const known = asked ?? namesAskedBy({ shape, push });
+  const known = requested ?? namesRequestedBy({ shape, push });
   const resources = [
     ...buildClusters(shape, push),
     ...buildEndpoints(shape, push, known.endpoints),
@@ -119,7 +122,7 @@ export function outputOf({ proxy: node, meshConfig, features, objects }: World, 
     ...buildExtensions(shape, push, known.extensions),
     ...buildNameTable(shape, push),
   ].map(({ name, bytes }) => `${name}\n${Buffer.from(bytes).toString('latin1')}`);
-  const others = [
+  const otherOutputs = [
     ...registeredBy(configs),
     ...keysFetchedFor(configs),
     ...ingressesOf(configs, push),
@@ -127,10 +130,10 @@ export function outputOf({ proxy: node, meshConfig, features, objects }: World, 
     ...agentWith(meshConfig),
     ...controlPlaneWith(push),
   ];
-  return { text: [...resources, ...others].join('\n'), asked: known };
+  return { text: [...resources, ...otherOutputs].join('\n'), requested: known };
 }
 
-function namesAskedBy(given: Parameters<typeof generate>[0]): AskedNames {
+function namesRequestedBy(given: Parameters<typeof generate>[0]): RequestedNames {
   const { endpoints, routes, extensions } = generate(given);
   const namesOf = (resources: readonly { readonly name: string }[]): string[] => resources.map(({ name }) => name);
   return { endpoints: namesOf(endpoints), routes: namesOf(routes), extensions: namesOf(extensions) };
@@ -202,7 +205,7 @@ function resultOf(read: () => unknown): unknown {
 /**
  * Effects of the proxy configuration on an agent: the bootstrap and command line of Envoy, and the agent's settings.
  */
-function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
+function agentWith({ defaultConfig }: FieldWorld['meshConfig']): readonly string[] {
   if (defaultConfig === undefined) return [];
   const options = resolveProxyOptions({
     role: 'sidecar',

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { Draw } from '../random-config/draw.ts';
-import type { Edge, Subject, SubjectMaker } from './edge.ts';
+import type { FuzzEdge, FuzzSubject, SubjectMaker } from './edge.ts';
 
-export interface Finding {
+export interface FuzzFinding {
   readonly edge: string;
   /** Seed of the first attack of the batch. */
   readonly seed: number;
@@ -24,12 +24,12 @@ export interface CampaignOptions {
   /** Maximum number of attacks in total. */
   readonly attacks?: number;
   readonly maxFindings?: number;
-  readonly report?: (finding: Finding) => void;
+  readonly report?: (finding: FuzzFinding) => void;
 }
 
 export interface CampaignResult {
   readonly attacks: ReadonlyMap<string, number>;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly FuzzFinding[];
 }
 
 /** An attack that does not finish within this time is a finding. */
@@ -44,10 +44,10 @@ export async function runCampaign(maker: SubjectMaker, options: CampaignOptions)
 
 class Campaign implements CampaignResult {
   readonly attacks = new Map<string, number>();
-  readonly findings: Finding[] = [];
+  readonly findings: FuzzFinding[] = [];
   readonly #maker: SubjectMaker;
   readonly #options: CampaignOptions;
-  #subject: Subject | undefined;
+  #subject: FuzzSubject | undefined;
 
   constructor(maker: SubjectMaker, options: CampaignOptions) {
     this.#maker = maker;
@@ -74,7 +74,7 @@ class Campaign implements CampaignResult {
     }
   }
 
-  async #attack(subject: Subject, edge: Edge, seed: number, attacks: number): Promise<void> {
+  async #attack(subject: FuzzSubject, edge: FuzzEdge, seed: number, attacks: number): Promise<void> {
     const thrown: string[] = [];
     const wrong: string[] = [];
     for (let i = 0; i < attacks && wrong.length === 0; i++) {
@@ -85,7 +85,7 @@ class Campaign implements CampaignResult {
       }
     }
     this.attacks.set(edge.name, (this.attacks.get(edge.name) ?? 0) + thrown.length);
-    wrong.push(...(await subject.judge()));
+    wrong.push(...(await subject.findProblems()));
     if (wrong.length === 0) return;
     const finding = { edge: edge.name, seed, attacks, wrong, thrown };
     this.findings.push(finding);
@@ -96,7 +96,7 @@ class Campaign implements CampaignResult {
   }
 }
 
-async function limited(edge: Edge, draw: Draw): Promise<string> {
+async function limited(edge: FuzzEdge, draw: Draw): Promise<string> {
   const over = new AbortController();
   const limit = sleep(attackLimitMs, undefined, { signal: over.signal }).then(
     () => Promise.reject(new Error(`no end of the attack within ${attackLimitMs} ms`)),
@@ -110,7 +110,7 @@ async function limited(edge: Edge, draw: Draw): Promise<string> {
 }
 
 /** Human-readable finding with the command that reproduces it. */
-export function findingText({ edge, seed, attacks, wrong, thrown }: Finding): string {
+export function findingText({ edge, seed, attacks, wrong, thrown }: FuzzFinding): string {
   return [
     `${edge}: ${wrong[0]}`,
     ...wrong.slice(1),

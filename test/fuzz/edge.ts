@@ -4,7 +4,7 @@ import type { Draw } from '../random-config/draw.ts';
 export type ProgramName = 'pilot-discovery' | 'pilot-agent' | 'chartpilot';
 
 /** An input of a program for untrusted bytes. */
-export interface Edge {
+export interface FuzzEdge {
   /** Name for `--only`, e.g. `discovery-http`. */
   readonly name: string;
   readonly program: ProgramName;
@@ -18,10 +18,10 @@ export interface Edge {
 }
 
 /** A running program under attack, or functions in this process. */
-export interface Subject {
-  readonly edges: readonly Edge[];
+export interface FuzzSubject {
+  readonly edges: readonly FuzzEdge[];
   /** Problems after an attack, one line each; empty if a well-behaved client is served normally. */
-  judge(): Promise<readonly string[]>;
+  findProblems(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -32,14 +32,14 @@ export interface SubjectMaker {
   readonly name: string;
   /** Names of its edges. */
   readonly edges: readonly string[];
-  readonly open: () => Promise<Subject>;
+  readonly open: () => Promise<FuzzSubject>;
   /** Number of attacks between two checks. */
   readonly batch: number;
 }
 
 /** Shortened, because an attack may send megabytes. */
-export function shown(bytes: Uint8Array | string, longest = 160): string {
+export function abbreviated(bytes: Uint8Array | string, maxLength = 160): string {
   const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('latin1');
-  const escaped = JSON.stringify(text.slice(0, longest));
-  return text.length <= longest ? escaped : `${escaped}… (${text.length} in all)`;
+  const escaped = JSON.stringify(text.slice(0, maxLength));
+  return text.length <= maxLength ? escaped : `${escaped}… (${text.length} in all)`;
 }

@@ -6,7 +6,7 @@ import type { ApiServerAddress } from '../cluster/api-server-process.ts';
 // biome-ignore lint/suspicious/noExplicitAny: objects of Kubernetes as they come, of a dozen kinds.
 export type KubeObject = any;
 
-export class ApiError extends Error {
+export class ClusterApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
 
@@ -42,7 +42,7 @@ export class ClusterApi {
     try {
       return await this.#send('POST', path, object);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 409) return undefined;
+      if (error instanceof ClusterApiError && error.status === 409) return undefined;
       throw error;
     }
   }
@@ -69,7 +69,7 @@ export class ClusterApi {
     try {
       return await sent;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return undefined;
+      if (error instanceof ClusterApiError && error.status === 404) return undefined;
       throw error;
     }
   }
@@ -88,9 +88,9 @@ export class ClusterApi {
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('end', () => {
           const { statusCode = 0 } = response;
-          const answer = objectOf(Buffer.concat(chunks).toString());
-          if (statusCode < 300) resolve(answer);
-          else reject(new ApiError(statusCode, `${method} ${path}: ${statusCode} ${answer.message}`));
+          const parsed = objectOf(Buffer.concat(chunks).toString());
+          if (statusCode < 300) resolve(parsed);
+          else reject(new ClusterApiError(statusCode, `${method} ${path}: ${statusCode} ${parsed.message}`));
         });
       });
       sent.on('error', reject);

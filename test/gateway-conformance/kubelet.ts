@@ -49,9 +49,9 @@ export class Kubelet {
     const { api } = this.#options;
     const { certificate, privateKey } = createAuthority().issue([nodeAddress]);
     const server = createServer({ cert: certificate, key: privateKey }, (request, response) => {
-      const [, what, namespace = '', pod = '', container = ''] = (request.url ?? '').split('?')[0]!.split('/');
+      const [, resource, namespace = '', pod = '', container = ''] = (request.url ?? '').split('?')[0]!.split('/');
       try {
-        if (what !== 'containerLogs') throw new Error(`${what} is not served`);
+        if (resource !== 'containerLogs') throw new Error(`${resource} is not served`);
         response.end(readFileSync(join(this.#folderOf({ namespace, name: pod }), `${container}.log`)));
       } catch (error) {
         response.writeHead(404).end(String(error));
@@ -72,11 +72,11 @@ export class Kubelet {
   /** Starts and stops pods, and reports their readiness. */
   async run(objects: Objects): Promise<void> {
     const pods = objects.get('pods')!.filter(({ spec }) => spec.nodeName === nodeName);
-    const wanted = new Map(
+    const desiredPods = new Map(
       pods.filter(({ metadata }) => !metadata.deletionTimestamp).map((pod) => [pod.metadata.uid, pod]),
     );
-    for (const [uid, running] of this.#pods) if (!wanted.has(uid)) await this.#end(uid, running);
-    for (const [uid, pod] of wanted) {
+    for (const [uid, running] of this.#pods) if (!desiredPods.has(uid)) await this.#end(uid, running);
+    for (const [uid, pod] of desiredPods) {
       const running = this.#pods.get(uid);
       if (running !== undefined) await this.#probe(pod, running);
       else if (!this.#starting.has(uid)) {

@@ -39,9 +39,9 @@ export class NodeNetwork {
     const address = `10.244.${1 + Math.floor(number / 250)}.${1 + (number % 250)}`;
     const children: ChildProcess[] = [];
     const side = await NetworkSide.make(children, { mounts: true });
-    const own = ['name', 'eth0', 'netns', `${side.pid}`];
+    const podLink = ['name', 'eth0', 'netns', `${side.pid}`];
     const link = `pod${number}`;
-    await execa('ip', ['link', 'add', link, 'type', 'veth', 'peer', ...own]);
+    await execa('ip', ['link', 'add', link, 'type', 'veth', 'peer', ...podLink]);
     await execa('ip', ['link', 'set', link, 'master', bridge, 'up']);
     await side.configure([
       `addr add ${address}/16 dev eth0`,

@@ -1,11 +1,11 @@
 /** Results of the suite: lines of `go test -v`, and a line `requires TEST [FEATURE …]` for each test. */
-export type Outcome = 'PASS' | 'FAIL' | 'SKIP';
+export type TestOutcome = 'PASS' | 'FAIL' | 'SKIP';
 
 /** Outcomes of tests, without subtests. */
-export function outcomesOf(output: string): ReadonlyMap<string, Outcome> {
-  const outcomes = new Map<string, Outcome>();
+export function outcomesOf(output: string): ReadonlyMap<string, TestOutcome> {
+  const outcomes = new Map<string, TestOutcome>();
   for (const [, outcome, name] of output.matchAll(/^\s*--- (PASS|FAIL|SKIP): TestConformance\/([^/\s]+) /gm)) {
-    outcomes.set(name!, outcome as Outcome);
+    outcomes.set(name!, outcome as TestOutcome);
   }
   return outcomes;
 }
@@ -21,9 +21,9 @@ export function unprovenFeatures(output: string, claimed: readonly string[]): re
 }
 
 /** Failed tests, claimed features without a test, and a line of counts. */
-export function summaryOf(outcomes: ReadonlyMap<string, Outcome>, unproven: readonly string[]): string {
-  const named = (wanted: Outcome): string[] =>
-    [...outcomes].filter(([, outcome]) => outcome === wanted).map(([name]) => name);
+export function summaryOf(outcomes: ReadonlyMap<string, TestOutcome>, unproven: readonly string[]): string {
+  const named = (expected: TestOutcome): string[] =>
+    [...outcomes].filter(([, outcome]) => outcome === expected).map(([name]) => name);
   const failed = named('FAIL');
   return [
     ...failed.map((name) => `FAIL ${name}`),

@@ -69,10 +69,10 @@ export async function runDeployments(api: ClusterApi, objects: Objects): Promise
     const { namespace, name, uid, generation } = deployment.metadata;
     const { template, replicas = 1 } = deployment.spec;
     const text = JSON.stringify(template);
-    const own = pods.filter((pod) => pod.metadata.ownerReferences?.[0]?.uid === uid && !isEnding(pod));
-    const current = own.filter((pod) => pod.metadata.annotations?.template === digestOf(text));
+    const owned = pods.filter((pod) => pod.metadata.ownerReferences?.[0]?.uid === uid && !isEnding(pod));
+    const current = owned.filter((pod) => pod.metadata.annotations?.template === digestOf(text));
     const path = `/api/v1/namespaces/${namespace}/pods`;
-    for (const pod of [...own.filter((pod) => !current.includes(pod)), ...current.slice(replicas)]) {
+    for (const pod of [...owned.filter((pod) => !current.includes(pod)), ...current.slice(replicas)]) {
       await api.delete(`${path}/${pod.metadata.name}`);
     }
     for (let count = current.length; count < replicas; count++) {

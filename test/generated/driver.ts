@@ -3,7 +3,7 @@ import type { GeneratedTest, Step, Suite } from '../../src/debugger/generate/sui
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 
 /** One machine with its peers, ready for the steps of one test. */
-export interface Session {
+export interface TestSession {
   /**
    * Triggers a step and waits until the machine has handled it.
    *
@@ -12,7 +12,7 @@ export interface Session {
    */
   take(step: Step): Promise<string>;
   /** Deviations of the peers from the expected state after all steps; `undefined` without deviations. */
-  aftermath?(): Promise<string | undefined>;
+  finalDeviation?(): Promise<string | undefined>;
   /** Stops everything that was started. */
   end(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export interface Driver {
   readonly name: string;
   /** Reason why a test cannot run here, known before it starts. */
   cannot(test: GeneratedTest): string | undefined;
-  begin(test: GeneratedTest, input: unknown): Promise<Session>;
+  begin(test: GeneratedTest, input: unknown): Promise<TestSession>;
 }
 
 /** The next step cannot occur on this host. This is not a failure of the machine. */
@@ -34,7 +34,7 @@ export interface SuiteReport {
   /** Names of tests by reason. */
   readonly notShown: ReadonlyMap<string, readonly string[]>;
   /** Deviations of a machine from its tests. */
-  readonly departures: readonly string[];
+  readonly deviations: readonly string[];
   readonly ms: number;
 }
 
@@ -46,36 +46,37 @@ export interface SuiteReport {
 export async function runSuite(suite: Suite, driver: Driver, sideBySide = 1): Promise<SuiteReport> {
   const begun = performance.now();
   const shown: string[] = [];
-  const departures: string[] = [];
+  const deviations: string[] = [];
   const notShown = new Map<string, string[]>();
   const waiting = suite.tests.values();
   const runInTurn = async (): Promise<void> => {
     for (const test of waiting) {
       const reason = driver.cannot(test) ?? (await runTest(suite, test, driver));
       if (reason === undefined) shown.push(test.name);
-      else if (reason.startsWith(departs)) departures.push(`${test.name}: ${reason.slice(departs.length)}`);
+      else if (reason.startsWith(deviationPrefix))
+        deviations.push(`${test.name}: ${reason.slice(deviationPrefix.length)}`);
       else notShown.set(reason, [...(notShown.get(reason) ?? []), test.name]);
     }
   };
   await Promise.all(Array.from({ length: sideBySide }, runInTurn));
   const ms = Math.round(performance.now() - begun);
-  return { driver: driver.name, machine: suite.machine.id, shown, notShown, departures, ms };
+  return { driver: driver.name, machine: suite.machine.id, shown, notShown, deviations, ms };
 }
 
-const departs = 'departs: ';
+const deviationPrefix = 'departs: ';
 
 async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promise<string | undefined> {
-  let session: Session | undefined;
+  let session: TestSession | undefined;
   try {
     session = await driver.begin(test, suite.starts[test.start]!.input);
     for (const [index, { do: step, expect }] of test.steps.entries()) {
       const state = await session.take(step);
       if (state !== expect.state) {
-        return `${departs}step ${index + 1}, ${stepLabel(step)}: the state is ${state}, expected ${expect.state}`;
+        return `${deviationPrefix}step ${index + 1}, ${stepLabel(step)}: the state is ${state}, expected ${expect.state}`;
       }
     }
-    const wrong = await session.aftermath?.();
-    return wrong === undefined ? undefined : `${departs}after its last step ${wrong}`;
+    const wrong = await session.finalDeviation?.();
+    return wrong === undefined ? undefined : `${deviationPrefix}after its last step ${wrong}`;
   } catch (error) {
     if (error instanceof NotShown) return error.message;
     throw new Error(`${driver.name}, ${test.name}`, { cause: error });

@@ -4,8 +4,8 @@ import { type EpochPhase, epochMachine, type PreparedEpoch } from '../../machine
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
-import { beginOn, type End, type Host, type HostKind, type HostPlan } from './host.ts';
-import { Company, sessionOf, type Ways } from './session.ts';
+import { beginOn, type EnvoyEnd, type Host, type HostKind, type HostPlan } from './host.ts';
+import { Company, type StepTriggers, sessionOf } from './session.ts';
 
 const name = 'epoch-0';
 
@@ -53,8 +53,8 @@ export function epochDriver(
 /** The result of the preparation, according to the first step. */
 function bootstrapOf(step: Step | undefined): HostPlan['bootstrap'] {
   if (step?.kind !== 'done' || step.effect !== 'prepare') return 'good';
-  const [answer] = Object.keys(step.output as PreparedEpoch);
-  return answer === 'outdated' || answer === 'unwritable' || answer === 'unreachable' ? answer : 'good';
+  const [resultKind] = Object.keys(step.output as PreparedEpoch);
+  return resultKind === 'outdated' || resultKind === 'unwritable' || resultKind === 'unreachable' ? resultKind : 'good';
 }
 
 const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
@@ -69,7 +69,7 @@ function impossible(labels: readonly string[]): string | undefined {
   return undefined;
 }
 
-function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
+function waysOf(company: Company, host: Host): Pick<StepTriggers, 'trigger' | 'ignores'> {
   let childAttached = false;
   const order = async (step: Step & { kind: 'event' }, rest: readonly Step[]): Promise<void> => {
     const { type } = step.event;
@@ -83,7 +83,7 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
     company.machine.send(step.event);
   };
   return {
-    bring(step, rest) {
+    trigger(step, rest) {
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return step.effect === 'prepare' ? host.prepare() : undefined;
       switch (step.event.type) {
@@ -122,7 +122,7 @@ const isLive = ({ machine }: Company): boolean =>
   (machine.getSnapshot() as { hasTag(tag: EpochPhase): boolean }).hasTag('live');
 
 /** A process that received an exit order exits normally; a parent that its child shuts down may also crash. */
-function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): End {
+function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): EnvoyEnd {
   const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
   if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'terminating' } })) {
     return 'on request';

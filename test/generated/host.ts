@@ -10,15 +10,15 @@ type EffectsOf<Machine> = Machine extends { provide(implementations: { actors?: 
   ? NonNullable<Actors>
   : never;
 
-export type EpochEffects = EffectsOf<typeof epochMachine>;
-export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
+export type HostEpochEffects = EffectsOf<typeof epochMachine>;
+export type HostSupervisorEffects = EffectsOf<typeof supervisorMachine>;
 export type ShutdownEffects = EffectsOf<typeof shutdownMachine>;
 
 /**
  * Exit of an Envoy: on request, by SIGTERM or SIGKILL, or unexpectedly with code 0 or by a signal, the latter also
  * after a hand-over that was not observed.
  */
-export type End = 'on request' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
+export type EnvoyEnd = 'on request' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
 
 /** Behavior of Envoys that a test specifies in advance. */
 export interface HostPlan {
@@ -42,8 +42,8 @@ export interface Host {
   readonly adminPorts: Pick<AgentSettings, 'adminPort' | 'spareAdminPort'>;
   /** Digest of the certificates at their validation; null without certificates. */
   readonly certificates: string | null;
-  readonly epochEffects: EpochEffects;
-  readonly supervisorEffects: SupervisorEffects;
+  readonly epochEffects: HostEpochEffects;
+  readonly supervisorEffects: HostSupervisorEffects;
   readonly shutdownEffects: ShutdownEffects;
   /** Completes a preparation that is delayed before a process exists. */
   prepare(): void | Promise<void>;
@@ -56,7 +56,7 @@ export interface Host {
   holdBack(): void;
   /** Epochs with a running process. */
   running(): readonly string[];
-  end(name: string, how: End): void | Promise<void>;
+  end(name: string, how: EnvoyEnd): void | Promise<void>;
   /** Attaches a child, so that the parent exits on time. */
   attachChild(name: string): void | Promise<void>;
   /** Sets the result of the next drain orders. */
@@ -79,9 +79,9 @@ export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, 
   `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
 
 /** Waits for an event. If it does not occur on this host, the test cannot run here. */
-export async function awaited<Value>(what: string, look: () => Value | undefined, limit: Limit): Promise<Value> {
-  const found = await foundWithin(limit, look);
-  if (found === undefined) throw new NotShown(`there is no ${what}`);
+export async function awaited<Value>(description: string, poll: () => Value | undefined, limit: Limit): Promise<Value> {
+  const found = await foundWithin(limit, poll);
+  if (found === undefined) throw new NotShown(`there is no ${description}`);
   return found;
 }
 

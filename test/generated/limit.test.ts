@@ -20,10 +20,10 @@ test.each<[string, Limit]>([
   ['turns', { turns: 3 }],
   ['time', { ms: 5 }],
 ])('foundWithin returns undefined after a limit of %s', async (_, limit) => {
-  let looks = 0;
-  const look = (): undefined => void looks++;
-  expect(await foundWithin(limit, look)).toBe(undefined);
-  expect(looks).toBeGreaterThan(1);
+  let polls = 0;
+  const poll = (): undefined => void polls++;
+  expect(await foundWithin(limit, poll)).toBe(undefined);
+  expect(polls).toBeGreaterThan(1);
 });
 
 test('foundWithin finds an event that occurs while the time limit expires', async () => {

@@ -11,11 +11,11 @@ export type Limit = { readonly ms: number } | { readonly turns: number };
 const everyMs = 8;
 
 /** Polls until there is a value; `undefined` if the last poll after the limit found none. */
-export async function foundWithin<Value>(limit: Limit, look: () => Value | undefined): Promise<Value | undefined> {
+export async function foundWithin<Value>(limit: Limit, poll: () => Value | undefined): Promise<Value | undefined> {
   const isOver = running(limit);
   for (;;) {
     const last = isOver();
-    const found = look();
+    const found = poll();
     if (found !== undefined || last) return found;
     await ('turns' in limit ? turn() : sleep(everyMs));
   }

@@ -6,7 +6,7 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { foundWithin, type Limit } from './limit.ts';
 
 /** An event or a timer that a machine handled. */
-export interface Occurrence {
+export interface MachineOccurrence {
   /** For example `epoch.live`, `xstate.done.actor.prepare` or `after backoff`. */
   readonly type: string;
   readonly event: AnyEventObject | undefined;
@@ -15,7 +15,7 @@ export interface Occurrence {
 }
 
 export class Occurrences {
-  readonly #list: Occurrence[] = [];
+  readonly #list: MachineOccurrence[] = [];
   readonly #actor: string;
   #initial = '';
   /** Number of actors with this name so far. The first one is followed. */
@@ -29,7 +29,7 @@ export class Occurrences {
     recorder.observe((record) => this.#note(record));
   }
 
-  at(index: number): Occurrence | undefined {
+  at(index: number): MachineOccurrence | undefined {
     return this.#list[index];
   }
 
@@ -44,12 +44,12 @@ export class Occurrences {
   /** Resolves in the turn of the next occurrence, or after the limit. */
   next(limit: Limit): Promise<void> {
     return new Promise((resolve) => {
-      let hasCome: true | undefined;
+      let hasArrived: true | undefined;
       this.#waiting.push(() => {
-        hasCome = true;
+        hasArrived = true;
         resolve();
       });
-      void foundWithin(limit, () => hasCome).then(() => resolve());
+      void foundWithin(limit, () => hasArrived).then(() => resolve());
     });
   }
 

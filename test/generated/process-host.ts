@@ -24,7 +24,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
 import { NotShown } from './driver.ts';
-import { awaited, type End, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
+import { awaited, type EnvoyEnd, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
 import type { Limit } from './limit.ts';
 
 /** Differences between the two binaries. */
@@ -32,7 +32,7 @@ interface Kind {
   readonly name: string;
   readonly binary: () => string;
   /** Whether it accepts orders on a control socket. */
-  readonly obeys: boolean;
+  readonly acceptsOrders: boolean;
 }
 
 /** Long enough that no child shuts a stand-in down before a test orders it. */
@@ -46,10 +46,10 @@ const limits = sized({
   full: { obedient: { ms: 6_000 }, real: { ms: 8_000 } },
 });
 
-const limitOf = ({ obeys }: Kind): Limit => (obeys ? limits.obedient : limits.real);
+const limitOf = ({ acceptsOrders }: Kind): Limit => (acceptsOrders ? limits.obedient : limits.real);
 
-export const standInHost = hostKind({ name: 'the stand-in process', binary: () => standInBinary, obeys: true });
-export const realHost = hostKind({ name: 'the real Envoy', binary: envoyBinary, obeys: false });
+export const standInHost = hostKind({ name: 'the stand-in process', binary: () => standInBinary, acceptsOrders: true });
+export const realHost = hostKind({ name: 'the real Envoy', binary: envoyBinary, acceptsOrders: false });
 
 function hostKind(kind: Kind): HostKind {
   return { name: kind.name, limit: limitOf(kind), open: (plan) => ProcessHost.open(kind, plan) };
@@ -83,7 +83,7 @@ class ProcessHost implements Host {
     const folder = await mkdtemp(join(tmpdir(), 'chartpilot-generated-'));
     const claim = await claimBaseIds({ runDir: join(folder, 'run'), withSpare: true });
     await mkdir(join(folder, 'etc'));
-    const control = kind.obeys ? await Control.listen(join(folder, 'etc')) : undefined;
+    const control = kind.acceptsOrders ? await Control.listen(join(folder, 'etc')) : undefined;
     const [adminPort, sparePort, port] = (await freePorts(3)) as [number, number, number];
     const silentServer = createServer();
     await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
@@ -119,7 +119,7 @@ class ProcessHost implements Host {
     this.baseIds = has.claim.baseIds;
     // Digest of files that do not exist.
     this.certificates = plan.bootstrap === 'outdated' ? 'digest-1' : null;
-    this.#flags = { ...testFlags, ...(kind.obeys && { parentShutdownMs: standInParentShutdownMs }) };
+    this.#flags = { ...testFlags, ...(kind.acceptsOrders && { parentShutdownMs: standInParentShutdownMs }) };
     const mayPrepare = new Promise<void>((resolve) => {
       this.#prepared = resolve;
     });
@@ -173,7 +173,7 @@ class ProcessHost implements Host {
   }
 
   async live(name: string): Promise<void> {
-    if (this.#kind.obeys) await (await this.#standIn(name)).order({ order: 'live' });
+    if (this.#kind.acceptsOrders) await (await this.#standIn(name)).order({ order: 'live' });
   }
 
   waits(): void {}
@@ -190,10 +190,10 @@ class ProcessHost implements Host {
     return this.#table.list().map((running) => epochName(running, this.baseIds));
   }
 
-  async end(name: string, how: End): Promise<void> {
+  async end(name: string, how: EnvoyEnd): Promise<void> {
     if (how === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
     if (how === 'killed') return;
-    if (this.#kind.obeys) return this.#orderEnd(name, how);
+    if (this.#kind.acceptsOrders) return this.#orderEnd(name, how);
     if (how === 'on request' && !this.#isRunning(name)) return;
     const pid = await this.#pid(name);
     if (how === 'by a signal') process.kill(pid, 'SIGKILL');
@@ -202,14 +202,14 @@ class ProcessHost implements Host {
   }
 
   /** A stand-in ignores SIGTERM until it is ordered to exit, so that earlier steps complete. */
-  async #orderEnd(name: string, how: End): Promise<void> {
+  async #orderEnd(name: string, how: EnvoyEnd): Promise<void> {
     const standIn = how === 'on request' ? this.#known(name) : await this.#standIn(name);
     await standIn?.order(how === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 });
   }
 
   /** With the real Envoy, starts the next epoch, which shuts its parent down after the parent-shutdown time. */
   async attachChild(name: string): Promise<void> {
-    if (this.#kind.obeys) return;
+    if (this.#kind.acceptsOrders) return;
     const parent = await this.#running(name);
     const configFile = join(this.#folder, 'etc', 'envoy-rev0.json');
     const args = envoyArguments(this.#flags, { configFile, epoch: parent.epoch + 1, baseId: parent.baseId });
@@ -218,7 +218,7 @@ class ProcessHost implements Host {
   }
 
   async drain(name: string, meets: 'a response' | 'an error' | 'no response'): Promise<void> {
-    if (this.#kind.obeys) {
+    if (this.#kind.acceptsOrders) {
       const behaviour = ({ 'a response': 'answers', 'an error': 'fails', 'no response': 'holds' } as const)[meets];
       await (await this.#standIn(name)).order({ order: 'admin', behaviour });
     } else if (meets !== 'a response') {
@@ -260,7 +260,7 @@ class ProcessHost implements Host {
   }
 
   async requests(name: string, inFlight: number | undefined): Promise<void> {
-    if (!this.#kind.obeys) return inFlight === undefined ? this.#stop(name) : this.#openRequests(inFlight);
+    if (!this.#kind.acceptsOrders) return inFlight === undefined ? this.#stop(name) : this.#openRequests(inFlight);
     const standIn = await this.#standIn(name);
     if (inFlight === undefined) await standIn.order({ order: 'admin', behaviour: 'fails' });
     else {
@@ -287,7 +287,7 @@ class ProcessHost implements Host {
     const node = { id: 'test', cluster: 'test' };
     const { bootstrap, live, takesRequests } = this.#plan;
     if (bootstrap === 'refused') return { admin, node, bogus: true };
-    if (this.#kind.obeys) return { admin, node };
+    if (this.#kind.acceptsOrders) return { admin, node };
     const { port } = this.#silentServer.address() as { port: number };
     if (!live || this.#heldBack) return { admin, node, ...waitingFor(port) };
     return takesRequests ? { admin, node, ...leadingTo(port, this.#port) } : { admin, node };

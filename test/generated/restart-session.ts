@@ -4,7 +4,7 @@ import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import type { HostKind } from './host.ts';
-import { sessionOf, type Ways } from './session.ts';
+import { type StepTriggers, sessionOf } from './session.ts';
 import { Supervised } from './supervised.ts';
 
 /** Longer than the parent-shutdown time. */
@@ -73,7 +73,7 @@ async function startReplacement(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();
   supervised.company.follow('restart');
-  await supervised.dies('epoch-0');
+  await supervised.crash('epoch-0');
 }
 
 /** Starts a second child of a draining parent whose first child has crashed. */
@@ -81,15 +81,15 @@ async function startSecondChild(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();
   supervised.company.follow('restart');
-  await supervised.dies('epoch-1');
+  await supervised.crash('epoch-1');
 }
 
-function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'aftermath'> {
+function waysOf(supervised: Supervised): Pick<StepTriggers, 'trigger' | 'ignores' | 'finalDeviation'> {
   const { company, host } = supervised;
   const endOf = (name: string | undefined): Promise<void> | void =>
     name === undefined ? undefined : host.end(name, 'by a signal');
   return {
-    bring(step: Step) {
+    trigger(step: Step) {
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return;
       switch (step.event.type) {
@@ -112,12 +112,12 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
       }
     },
     ignores: () => false,
-    async aftermath(state) {
+    async finalDeviation(state) {
       const { newest, serving } = supervised;
       if (
         /^(aborting|calling off)$/.test(state) &&
         newest !== undefined &&
-        !(await supervised.areGone([newest.name], 'killed'))
+        !(await supervised.haveExited([newest.name], 'killed'))
       ) {
         return `${newest.name} is there`;
       }

@@ -8,20 +8,20 @@ import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder, type Recorder } from '../../src/runtime/trace/recorder.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
-import { NotShown, type Session } from './driver.ts';
+import { NotShown, type TestSession } from './driver.ts';
 import type { Limit } from './limit.ts';
-import { type Occurrence, Occurrences } from './occurrences.ts';
+import { type MachineOccurrence, Occurrences } from './occurrences.ts';
 
 /** Triggers the steps of a machine on a host. */
-export interface Ways {
+export interface StepTriggers {
   /** Time limit for a triggered event. */
   readonly limit: Limit;
   /** Triggers a step; spontaneous events need nothing. */
-  bring(step: Step, rest: readonly Step[]): void | Promise<void>;
+  trigger(step: Step, rest: readonly Step[]): void | Promise<void>;
   /** Events that may precede a step, because the step or a peer causes them. */
-  ignores(occurrence: Occurrence, step: Step): boolean;
-  /** {@link Session.aftermath}, given the state after the last step. */
-  aftermath?(state: string): Promise<string | undefined>;
+  ignores(occurrence: MachineOccurrence, step: Step): boolean;
+  /** {@link TestSession.finalDeviation}, given the state after the last step. */
+  finalDeviation?(state: string): Promise<string | undefined>;
   /** Stops the peers. */
   end(): Promise<void>;
 }
@@ -69,10 +69,10 @@ export class Company {
   /** Advances time until a timer of the machine is due, but at most by `ms`. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
-    const before = this.occurrences.count;
+    const start = this.occurrences.count;
     for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= until; ) {
       this.clock.fireNext();
-      if (this.occurrences.count > before) return;
+      if (this.occurrences.count > start) return;
       await Promise.resolve();
       next = this.clock.pending()[0];
     }
@@ -84,7 +84,7 @@ export class Company {
 }
 
 /** A session of a machine with its peers. */
-export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Session {
+export function sessionOf(company: Company, test: GeneratedTest, ways: StepTriggers): TestSession {
   const { occurrences } = company;
   // Earlier events led the peers to this state.
   let cursor = occurrences.count;
@@ -97,26 +97,26 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
       if (occurrence === undefined) {
         if (!brought) {
           brought = true;
-          await ways.bring(step, rest);
+          await ways.trigger(step, rest);
         } else {
           await occurrences.next(ways.limit);
-          if (occurrences.at(cursor) === undefined) throw nothingCame(step);
+          if (occurrences.at(cursor) === undefined) throw notTriggered(step);
         }
         continue;
       }
       cursor++;
       if (isStep(step, occurrence)) {
-        if (!tellsTheSame(step, occurrence)) throw new NotShown(`${wordsOfStep(step)} comes for another reason`);
+        if (!hasSameFields(step, occurrence)) throw new NotShown(`${stepText(step)} comes for another reason`);
         return occurrences.stateAfter(cursor - 1);
       }
       if (!ways.ignores(occurrence, step)) {
-        throw new NotShown(`${wordsOf(occurrence)} comes before ${wordsOfStep(step)}`);
+        throw new NotShown(`${wordsOf(occurrence)} comes before ${stepText(step)}`);
       }
     }
   };
   return {
     take,
-    aftermath: async () => ways.aftermath?.(occurrences.stateAfter(cursor - 1)),
+    finalDeviation: async () => ways.finalDeviation?.(occurrences.stateAfter(cursor - 1)),
     async end() {
       company.stop();
       await ways.end();
@@ -126,17 +126,17 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
 }
 
 /** Whether the occurrence is the step, and about the same epoch. */
-function isStep(step: Step, { type, event }: Occurrence): boolean {
+function isStep(step: Step, { type, event }: MachineOccurrence): boolean {
   if (type !== eventTypeOf(step)) return false;
   return step.kind !== 'event' || step.event.name === undefined || step.event.name === event?.name;
 }
 
 /** Compares the fields that affect decisions. The cause of the event may differ from the test. */
-function tellsTheSame(step: Step, { event }: Occurrence): boolean {
-  if (step.kind === 'done') return step.output === undefined || answersTheSame(step.effect, step.output, event?.output);
+function hasSameFields(step: Step, { event }: MachineOccurrence): boolean {
+  if (step.kind === 'done') return step.output === undefined || hasSameResult(step.effect, step.output, event?.output);
   if (step.kind !== 'event') return true;
-  const { event: wanted } = step;
-  return (decisive[wanted.type] ?? []).every((field) => wanted[field] === event?.[field]);
+  const { event: expected } = step;
+  return (decisive[expected.type] ?? []).every((field) => expected[field] === event?.[field]);
 }
 
 /** Fields of each event type that affect the machine's decisions. */
@@ -148,14 +148,14 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Compares only the kind of a bootstrap result, because its path differs each time. */
-function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {
-  if (effect !== 'prepare') return isDeepStrictEqual(wanted, given);
+function hasSameResult(effect: string, expected: unknown, given: unknown): boolean {
+  if (effect !== 'prepare') return isDeepStrictEqual(expected, given);
   // The fields of a prepared bootstrap differ, too.
-  return Object.keys(wanted as PreparedEpoch)[0] === Object.keys((given ?? {}) as PreparedEpoch)[0];
+  return Object.keys(expected as PreparedEpoch)[0] === Object.keys((given ?? {}) as PreparedEpoch)[0];
 }
 
-const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
+const notTriggered = (step: Step): NotShown => new NotShown(`nothing brings ${stepText(step)}`);
 
 /** Reason text without the number of the epoch, so that equal reasons can be counted. */
-const wordsOfStep = (step: Step): string => stepLabel(step).replaceAll(/epoch-\d+b?/g, 'epoch-N');
-const wordsOf = ({ type }: Occurrence): string => type.replaceAll(/epoch-\d+b?/g, 'epoch-N');
+const stepText = (step: Step): string => stepLabel(step).replaceAll(/epoch-\d+b?/g, 'epoch-N');
+const wordsOf = ({ type }: MachineOccurrence): string => type.replaceAll(/epoch-\d+b?/g, 'epoch-N');

@@ -3,7 +3,7 @@ import type { ShutdownInput } from '../../machines/agent/envoy/shutdown.machine.
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import type { Host, HostKind } from './host.ts';
-import { sessionOf, type Ways } from './session.ts';
+import { type StepTriggers, sessionOf } from './session.ts';
 import { Supervised } from './supervised.ts';
 
 /** Admin ports of the first base ID and of the spare one in the samples. */
@@ -14,13 +14,13 @@ export function shutdownDriver(kind: HostKind): Driver {
     name: kind.name,
     cannot: impossible,
     begin(test, input) {
-      const wanted = input as ShutdownInput;
-      const { waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs } = wanted;
+      const shutdownInput = input as ShutdownInput;
+      const { waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs } = shutdownInput;
       const limits = { terminationDrainMs, minimumDrainMs, stopLimitMs };
       const settings = { ...limits, exitOnZeroActiveConnections: waitsForRequests };
       return Supervised.begin(kind, settings, async (supervised) => {
         const { company, host } = supervised;
-        await beginEnd(supervised, test, wanted);
+        await beginEnd(supervised, test, shutdownInput);
         const ways = { ...waysOf(supervised), limit: kind.limit, end: () => host.close() };
         const session = sessionOf(company, test, ways);
         return { ...session, take: (step) => session.take(withAdminPort(step, host.adminPorts)) };
@@ -61,7 +61,7 @@ async function beginEnd(
   } else if (changes.some((step) => step.kind === 'event' && step.event.nothingToDrain === false)) {
     // A change of the serving epoch may leave an Envoy with the other base ID.
     await supervised.handOver();
-    await supervised.dies('epoch-0');
+    await supervised.crash('epoch-0');
     await supervised.becomesLive('epoch-0b');
   } else {
     await supervised.serve();
@@ -73,10 +73,10 @@ async function beginEnd(
   company.machine.send({ type: now ? 'supervisor.stop-now' : 'supervisor.stop', reason: 'SIGTERM' });
 }
 
-function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'aftermath'> {
+function waysOf(supervised: Supervised): Pick<StepTriggers, 'trigger' | 'ignores' | 'finalDeviation'> {
   const { company, host } = supervised;
   return {
-    async bring(step, [next]) {
+    async trigger(step, [next]) {
       if (next !== undefined && isCount(next)) await host.requests('epoch-0', requestsIn(next));
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return;
@@ -85,10 +85,10 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
       if (step.event.type === 'epochs.changed') await host.end(supervised.epochs[0]!.name, 'by a signal');
     },
     ignores: () => false,
-    async aftermath(state) {
+    async finalDeviation(state) {
       if (!/^(ending|killing)$/.test(state)) return undefined;
       const names = supervised.epochs.map(({ name }) => name);
-      return (await supervised.areGone(names, state === 'ending' ? 'on request' : 'killed'))
+      return (await supervised.haveExited(names, state === 'ending' ? 'on request' : 'killed'))
         ? undefined
         : `${host.running().join(', ')} is there`;
     },

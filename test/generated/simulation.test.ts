@@ -24,7 +24,7 @@ beforeAll(() => {
 test('the epoch machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('epoch'), epochDriver(scriptedHost));
   console.log(formatSuiteReport(report));
-  expect(report.departures).toEqual([]);
+  expect(report.deviations).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
 });
 
@@ -34,8 +34,8 @@ test('an epoch machine that stops instead of draining deviates from its generate
   const states = { ...epochMachine.config.states, running: { ...running, states: { ...running.states, live } } };
   const broken = createMachine({ ...epochMachine.config, states } as never, epochMachine.implementations as never);
   const driver = epochDriver(scriptedHost, undefined, broken as unknown as typeof epochMachine);
-  const { departures } = await runSuite(await suiteOf('epoch'), driver);
-  expect(departures).toContainEqual(
+  const { deviations } = await runSuite(await suiteOf('epoch'), driver);
+  expect(deviations).toContainEqual(
     expect.stringMatching(/epoch.drain: the state is running.ending.terminating, expected running.draining$/),
   );
 });
@@ -46,14 +46,14 @@ test('the supervisor machine with its peers behaves as its generated tests expec
     supervisorDriver(scriptedHost, () => undefined),
   );
   console.log(formatSuiteReport(report));
-  expect(report.departures).toEqual([]);
+  expect(report.deviations).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
 });
 
 test('the restart machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('restart'), restartDriver(scriptedHost));
   console.log(formatSuiteReport(report));
-  expect(report.departures).toEqual([]);
+  expect(report.deviations).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(15);
 });
 
@@ -68,8 +68,8 @@ test.each([
   const suite = await suiteOf(name);
   // Tests that wait for the exit would only time out.
   const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.ended'));
-  const { departures } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
-  expect(departures).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
+  const { deviations } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
+  expect(deviations).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
 });
 
 test.each([
@@ -108,7 +108,7 @@ test('a shutdown test is reported as not shown if the host miscounts requests', 
 test('the shutdown machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('shutdown'), shutdownDriver(scriptedHost));
   console.log(formatSuiteReport(report));
-  expect(report.departures).toEqual([]);
+  expect(report.deviations).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(7);
 });
 
@@ -118,6 +118,6 @@ test.each([
 ])('the certificate watcher with its peers behaves as its generated tests expect (%#)', async (driver, atLeast) => {
   const report = await runSuite(await suiteOf('cert-watcher'), driver);
   console.log(formatSuiteReport(report));
-  expect(report.departures).toEqual([]);
+  expect(report.deviations).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(atLeast);
 });

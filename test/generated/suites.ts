@@ -10,18 +10,21 @@ type Name = 'supervisor' | 'restart' | 'shutdown' | 'epoch' | 'cert-watcher';
  * The short run has nine of ten tests of the supervisor's machine for a quarter of the CPU time; the full run has all.
  */
 const limit = sized({ short: 300, full: 800 });
-const made = new Map<Name, Promise<Suite>>();
+const suiteCache = new Map<Name, Promise<Suite>>();
 
 /** Transition-covering tests of a machine of this project; generated once per test file. */
 export function suiteOf(name: Name): Promise<Suite> {
-  const suite = made.get(name) ?? make(name);
-  made.set(name, suite);
+  const suite = suiteCache.get(name) ?? make(name);
+  suiteCache.set(name, suite);
   return suite;
 }
 
 async function make(name: Name): Promise<Suite> {
-  const own = ownMachines.find((machine) => machine.name === name);
-  if (own === undefined) throw new Error(`no machine is named ${name}`);
+  const ownMachine = ownMachines.find((machine) => machine.name === name);
+  if (ownMachine === undefined) throw new Error(`no machine is named ${name}`);
   const options = { cover: 'transitions', limit, depth: 30 } as const;
-  return generate(await own.load(), own.samples, options, { source: own.file, export: own.export });
+  return generate(await ownMachine.load(), ownMachine.samples, options, {
+    source: ownMachine.file,
+    export: ownMachine.export,
+  });
 }

@@ -7,7 +7,7 @@ import type { SupervisorContext, SupervisorInput } from '../../machines/agent/en
 import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { eventually } from '../harness/eventually.ts';
-import { beginOn, type End, type Host, type HostKind } from './host.ts';
+import { beginOn, type EnvoyEnd, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';
 import { Company } from './session.ts';
 
@@ -99,22 +99,22 @@ export class Supervised {
   async initializes(name: string): Promise<void> {
     const { children } = this.company.machine.getSnapshot();
     const epoch = children[name] as ActorRefFrom<typeof epochMachine> | undefined;
-    const isAsked = () => epoch?.getSnapshot().matches({ running: 'initializing' });
-    await eventually(`${name} initializes`, isAsked, { everyMs: 8 });
+    const isProbed = () => epoch?.getSnapshot().matches({ running: 'initializing' });
+    await eventually(`${name} initializes`, isProbed, { everyMs: 8 });
   }
 
   /** Crashes the epoch and waits until the supervisor receives the exit. */
-  async dies(name: string): Promise<void> {
+  async crash(name: string): Promise<void> {
     const [record] = this.epochs.filter((epoch) => epoch.name === name);
     await this.host.end(name, 'by a signal');
     await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 8 });
   }
 
   /** Whether these processes exit in real time; the virtual time of the machines does not advance. */
-  async areGone(names: readonly string[], how: End): Promise<boolean> {
+  async haveExited(names: readonly string[], how: EnvoyEnd): Promise<boolean> {
     for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
-    const areGone = (): true | undefined =>
+    const haveExited = (): true | undefined =>
       names.some((name) => this.host.running().includes(name)) ? undefined : true;
-    return (await foundWithin(this.#limit, areGone)) ?? false;
+    return (await foundWithin(this.#limit, haveExited)) ?? false;
   }
 }

@@ -8,7 +8,7 @@ import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import { beginOn, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';
-import { Company, sessionOf, type Ways } from './session.ts';
+import { Company, type StepTriggers, sessionOf } from './session.ts';
 import { supervisorWith } from './supervised.ts';
 
 /** Almost the parent-shutdown time, so that a parent exits on time. */
@@ -58,7 +58,7 @@ function isPreparing({ machine }: Company): boolean {
 
 type EpochEvent = Step & { kind: 'event' };
 
-function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' | 'ignores'> {
+function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 'trigger' | 'ignores'> {
   const context = (): SupervisorContext => company.machine.getSnapshot().context as SupervisorContext;
   /** Envoys are prepared in real time, so virtual time waits for them. */
   const pass = async (ms: number): Promise<void> => {
@@ -98,7 +98,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
     }
   };
   return {
-    async bring(step, rest) {
+    async trigger(step, rest) {
       if (step.kind === 'delay') return pass(step.ms);
       if (step.kind === 'done' && step.effect === 'restart') return endNewest();
       if (step.kind !== 'event') return;

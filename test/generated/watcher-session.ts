@@ -12,7 +12,7 @@ import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-eff
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import { createServerCertificates, renewServerCertificate } from '../certs/issued-certificates.ts';
 import { type Driver, NotShown } from './driver.ts';
-import { Company, sessionOf, type Ways } from './session.ts';
+import { Company, type StepTriggers, sessionOf } from './session.ts';
 
 /** A change is noticed within milliseconds. */
 const limit = { ms: 2_000 };
@@ -22,7 +22,7 @@ interface Files {
   readonly machine: typeof certWatcherMachine;
   readonly directories: string[];
   /** Sets the result of the next read. */
-  will(read: Step, company: Company): Promise<void>;
+  setNextRead(read: Step, company: Company): Promise<void>;
   /** Completes a wait or a read, both of which wait for an order of the test. */
   settle(step: Step, company: Company): void;
   change(step: Step & { kind: 'event' }, company: Company): Promise<void>;
@@ -37,7 +37,7 @@ export const watcherWithScriptedFiles = driver('scripted effects', async () => (
     },
   }),
   directories: [],
-  will: async () => {},
+  setNextRead: async () => {},
   settle(step, { machine }) {
     if (step.kind !== 'done' && step.kind !== 'error') return;
     const effect = machine.getSnapshot().children[step.effect] as AnyActorRef | undefined;
@@ -75,7 +75,7 @@ async function realFiles(): Promise<Files> {
       },
     }),
     directories: [certificates.directory],
-    async will(read, company) {
+    async setNextRead(read, company) {
       if (read.kind !== 'done') return;
       const reading = read.output as CertificateReading;
       notJudged = reading.notJudged;
@@ -110,14 +110,14 @@ function driver(
   };
 }
 
-function waysOf(company: Company, files: Files): Ways {
+function waysOf(company: Company, files: Files): StepTriggers {
   return {
     limit,
-    async bring(step, rest) {
+    async trigger(step, rest) {
       const reading = rest.find((next) => 'effect' in next);
       // The next read begins in this step.
       if (reading !== undefined && reading === rest[0] && 'effect' in reading && reading.effect === 'digest') {
-        await files.will(reading, company);
+        await files.setNextRead(reading, company);
       }
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return files.settle(step, company);

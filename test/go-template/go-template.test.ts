@@ -9,7 +9,7 @@ import { randomTemplates } from './random-templates.ts';
 const buildLimitMs = 600_000;
 
 function valueOf(json: unknown): GoValue {
-  const { $struct, ...others } = json as { $struct?: Record<string, unknown> };
+  const { $struct, ...plainFields } = json as { $struct?: Record<string, unknown> };
   if ($struct !== undefined) {
     const fields = Object.entries($struct).sort(([a], [b]) => (a < b ? -1 : 1));
     return new GoStruct(
@@ -18,7 +18,9 @@ function valueOf(json: unknown): GoValue {
     );
   }
   return goValueOf(
-    Object.fromEntries(Object.entries(others).map(([key, value]) => [key, isStruct(value) ? valueOf(value) : value])),
+    Object.fromEntries(
+      Object.entries(plainFields).map(([key, value]) => [key, isStruct(value) ? valueOf(value) : value]),
+    ),
   );
 }
 

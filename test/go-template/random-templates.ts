@@ -43,11 +43,11 @@ class Grammar {
     this.#variables = [];
     this.#loops = 0;
     this.#isDotData = false;
-    const made = make();
+    const candidate = make();
     this.#variables = variables;
     this.#loops = loops;
     this.#isDotData = isDotData;
-    return made;
+    return candidate;
   }
 
   #statements(depth: number): string {
@@ -188,7 +188,7 @@ class Grammar {
 
   /** A call with this result type and any number of arguments. */
   #call(type: Type, depth: number): string {
-    const value = (wanted: Type): string => this.#value(wanted, depth + 1);
+    const value = (argumentType: Type): string => this.#value(argumentType, depth + 1);
     switch (type) {
       case 'bool': {
         const kind = this.#pick(this.#chance(0.05) ? types : comparable);
@@ -229,7 +229,7 @@ class Grammar {
   }
 
   #text(depth: number): string {
-    const value = (wanted: Type): string => this.#value(wanted, depth + 1);
+    const value = (argumentType: Type): string => this.#value(argumentType, depth + 1);
     const some = (): string => Array.from({ length: 1 + this.#below(4) }, () => value(this.#type())).join(' ');
     return this.#pick([
       () => `print ${some()}`,
@@ -249,8 +249,8 @@ class Grammar {
   }
 
   #printf(depth: number): string {
-    const [format, wanted] = this.#pick(formats);
-    return `printf ${JSON.stringify(`<${format}>`)}${wanted.map((type) => ` ${this.#value(type, depth + 1)}`).join('')}`;
+    const [format, argumentType] = this.#pick(formats);
+    return `printf ${JSON.stringify(`<${format}>`)}${argumentType.map((type) => ` ${this.#value(type, depth + 1)}`).join('')}`;
   }
 
   /** An operand, in parentheses where needed. */

@@ -40,16 +40,17 @@ export class HealthServer {
           done: (error: object | null, value?: Buffer) => void,
         ) => {
           if (about.backend) about.backend.calls++;
-          const asked = (header: string): string => String(call.metadata.get(header)[0] ?? '');
+          const headerValue = (header: string): string => String(call.metadata.get(header)[0] ?? '');
           // Fails as often as the header specifies, for each value of x-call. The failing response has no initial
           // metadata, because a client retries only such calls.
-          const times = (failed.get(asked('x-call')) ?? 0) + 1;
-          failed.set(asked('x-call'), times);
-          if (times <= Number(asked('x-fail'))) return done({ code: status.UNAVAILABLE, details: 'as requested' });
+          const times = (failed.get(headerValue('x-call')) ?? 0) + 1;
+          failed.set(headerValue('x-call'), times);
+          if (times <= Number(headerValue('x-fail')))
+            return done({ code: status.UNAVAILABLE, details: 'as requested' });
           const header = new Metadata();
           header.set('x-backend', name);
           call.sendMetadata(header);
-          return setTimeout(() => done(null, serving), Number(asked('x-delay-ms')));
+          return setTimeout(() => done(null, serving), Number(headerValue('x-delay-ms')));
         },
       } as never,
     );

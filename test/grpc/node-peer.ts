@@ -28,7 +28,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   }
   let backend: string | undefined;
   let caller: string | undefined;
-  const tell = (code: number, message = ''): void => {
+  const report = (code: number, message = ''): void => {
     const text = status[code]!.toLowerCase().replaceAll(/(^|_)(\w)/g, (_, __, letter: string) => letter.toUpperCase());
     const outcome: CallOutcome = {
       id: order.id,
@@ -48,7 +48,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
       Buffer.alloc(0),
       metadata,
       { deadline: Date.now() + order.timeoutMs },
-      (error: ServiceError | null) => tell(error?.code ?? status.OK, error?.details),
+      (error: ServiceError | null) => report(error?.code ?? status.OK, error?.details),
     )
     .on('metadata', (header: Metadata) => {
       backend = header.get('x-backend')[0]?.toString();

@@ -80,11 +80,11 @@ abstract class Peer {
     createInterface({ input: this.child.stderr! }).on('line', (line) => this.lines.push(line));
     createInterface({ input: this.child.stdout! }).on('line', (line) => {
       this.lines.push(line);
-      this.told(JSON.parse(line));
+      this.onOutput(JSON.parse(line));
     });
   }
 
-  protected abstract told(value: unknown): void;
+  protected abstract onOutput(value: unknown): void;
 
   protected ended(): void {}
 
@@ -128,13 +128,13 @@ export class PeerClient extends Peer {
     const counts: Record<string, number> = {};
     for (let call = 0; call < count; call++) {
       const { backend, code } = await this.call(order);
-      const who = backend ?? code;
-      counts[who] = (counts[who] ?? 0) + 1;
+      const key = backend ?? code;
+      counts[key] = (counts[key] ?? 0) + 1;
     }
     return counts;
   }
 
-  protected told(value: unknown): void {
+  protected onOutput(value: unknown): void {
     const outcome = value as CallOutcome;
     this.#waiting.get(outcome.id)?.(outcome);
     this.#waiting.delete(outcome.id);
@@ -163,7 +163,7 @@ export class PeerServer extends Peer {
     });
   }
 
-  protected told(value: unknown): void {
+  protected onOutput(value: unknown): void {
     this.mode = value as PeerServer['mode'];
   }
 }

@@ -8,7 +8,7 @@ import type { ReachCode } from '../../src/model/isolation/cross-namespace-reach.
 import type { KubernetesService } from '../../src/model/kinds/kubernetes/service.ts';
 import type { VirtualService } from '../../src/model/kinds/virtual-service/virtual-service.ts';
 import type { ServiceEntry } from '../../src/model/kinds/workloads/service-entry.ts';
-import type { Effect } from './effects.ts';
+import type { VictimEffect } from './effects.ts';
 import { tenant } from './foreign-values.ts';
 import { type IsolationSettings, victimConfigs } from './victims.ts';
 
@@ -24,7 +24,7 @@ export interface DocumentedCase {
   /** The warning is about an object of another namespace than the tenant's. */
   readonly isOwnersChoice?: true;
   /** Whether the case explains an effect. @param causes objects without which the effect does not occur */
-  readonly allows: (effect: Effect, causes: readonly Config[]) => boolean;
+  readonly allows: (effect: VictimEffect, causes: readonly Config[]) => boolean;
 }
 
 const ofKind = <Spec>(causes: readonly Config[], ...kinds: readonly string[]): readonly Config<Spec>[] =>
@@ -47,7 +47,7 @@ function portsOf(causes: readonly Config[]): readonly number[] {
 const victimEntries = ofKind<ServiceEntry>(victimConfigs(), 'ServiceEntry');
 
 /** Whether the name of a resource or of its part contains one of the hosts. */
-function isOfHosts({ resource, part }: Effect, hosts: readonly string[]): boolean {
+function isOfHosts({ resource, part }: VictimEffect, hosts: readonly string[]): boolean {
   const named = [resource.split('|').at(-1)!, resource.split('_.').at(-1)!, resource, part].map((name) =>
     name.replace(/:\d+$/, ''),
   );
@@ -58,14 +58,14 @@ function isOfHosts({ resource, part }: Effect, hosts: readonly string[]): boolea
   });
 }
 
-const isAtPorts = ({ resource }: Effect, ports: readonly number[]): boolean =>
+const isAtPorts = ({ resource }: VictimEffect, ports: readonly number[]): boolean =>
   ports.includes(Number(/(?:^|[_:.])(\d+)$/.exec(resource)?.[1]));
 
 /** Whether only the names and addresses of a virtual host differ. */
-function differsInDomains({ type, before, after }: Effect): boolean {
-  if (type !== 'RouteConfiguration' || before === undefined || after === undefined) return false;
+function differsInDomains({ type, previous, current }: VictimEffect): boolean {
+  if (type !== 'RouteConfiguration' || previous === undefined || current === undefined) return false;
   const rest = (host: unknown): string => JSON.stringify({ ...(host as object), domains: [] });
-  return rest(before) === rest(after);
+  return rest(previous) === rest(current);
 }
 
 /** Replacer for `JSON.stringify` that omits the filter for dynamic names. */
@@ -74,7 +74,7 @@ function withoutDynamicNames(_: string, value: unknown): unknown {
   return value.filter((item) => item?.name !== 'envoy.filters.http.dynamic_forward_proxy');
 }
 
-const isFront = ({ victim }: Effect): boolean => victim === 'ingress gateway';
+const isFront = ({ victim }: VictimEffect): boolean => victim === 'ingress gateway';
 const http = (name: string, number = 80): object => ({ number, name, protocol: 'HTTP' });
 const istio = (kind: string, spec: object, name = 'attack'): object => ({
   ...{ apiVersion: 'networking.istio.io/v1', kind },
@@ -88,7 +88,7 @@ export const documentedCases: readonly DocumentedCase[] = [
     title: 'exports its own services',
     example: [istio('ServiceEntry', { hosts: ['mine.example.org'], resolution: 'DNS', ports: [http('http', 4444)] })],
     allows: (effect, causes) =>
-      effect.what === 'new' &&
+      effect.change === 'new' &&
       (isOfHosts(effect, hostsOf(causes)) ||
         (['Listener', 'RouteConfiguration'].includes(effect.type) && isAtPorts(effect, portsOf(causes)))),
   },
@@ -114,10 +114,10 @@ export const documentedCases: readonly DocumentedCase[] = [
     example: [
       istio('ServiceEntry', { hosts: ['*.mine.example.org'], resolution: 'DYNAMIC_DNS', ports: [http('http', 4444)] }),
     ],
-    allows: ({ type, before, after }, causes) =>
+    allows: ({ type, previous, current }, causes) =>
       type === 'Listener' &&
       ofKind<ServiceEntry>(causes, 'ServiceEntry').some(({ spec }) => spec.resolution === 'DYNAMIC_DNS') &&
-      JSON.stringify(before) === JSON.stringify(after, withoutDynamicNames),
+      JSON.stringify(previous) === JSON.stringify(current, withoutDynamicNames),
   },
   {
     title: "claims a host of another namespace's ServiceEntry, or a short name of its Service",
@@ -272,9 +272,9 @@ export const documentedCases: readonly DocumentedCase[] = [
         status: { loadBalancer: { ingress: [{ ip: '203.0.113.66' }] } },
       },
     ],
-    allows: ({ type, what }, causes) =>
+    allows: ({ type, change }, causes) =>
       type === 'ClusterLoadAssignment' &&
-      what === 'changed' &&
+      change === 'changed' &&
       ofKind(causes, 'Service').some(({ labels }) => labels['topology.istio.io/network'] !== undefined),
   },
 ];

@@ -1,15 +1,15 @@
 /** Effects of the tenant's objects on victims, in the smallest parts that a case can allow. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Change } from './victims.ts';
+import type { VictimChange } from './victims.ts';
 
 /** A new, removed or changed part of a resource: a virtual host, a filter chain, a name, or the resource itself. */
-export interface Effect extends Pick<Change, 'victim' | 'victimNamespace' | 'isGateway' | 'type'> {
+export interface VictimEffect extends Pick<VictimChange, 'victim' | 'victimNamespace' | 'isGateway' | 'type'> {
   readonly resource: string;
   /** Name of the part; empty for the rest of the resource. */
   readonly part: string;
-  readonly what: 'new' | 'changed' | 'gone';
-  readonly before: unknown;
-  readonly after: unknown;
+  readonly change: 'new' | 'changed' | 'gone';
+  readonly previous: unknown;
+  readonly current: unknown;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -30,21 +30,21 @@ const partsOf: Readonly<Record<string, (resource: Json) => readonly (readonly [n
 };
 
 /** Parts that differ. */
-export function effectsOf(changes: readonly Change[]): readonly Effect[] {
-  return changes.flatMap(({ name: resource, before, after, ...about }) => {
+export function effectsOf(changes: readonly VictimChange[]): readonly VictimEffect[] {
+  return changes.flatMap(({ name: resource, previous, current, ...about }) => {
     const split = partsOf[about.type] ?? ((whole: Json) => [['', whole] as const]);
-    const [old, now] = [before, after].map(
+    const [old, now] = [previous, current].map(
       (whole) => new Map(whole === undefined ? [] : typeof whole === 'string' ? [['', whole]] : split(whole as Json)),
     );
-    return [...new Set([...old!.keys(), ...now!.keys()])].flatMap((part): Effect[] => {
+    return [...new Set([...old!.keys(), ...now!.keys()])].flatMap((part): VictimEffect[] => {
       const [was, is] = [old!.get(part), now!.get(part)];
       if (isDeepStrictEqual(was, is)) return [];
-      const what = was === undefined ? 'new' : is === undefined ? 'gone' : 'changed';
-      return [{ ...about, resource, part, what, before: was, after: is }];
+      const change = was === undefined ? 'new' : is === undefined ? 'gone' : 'changed';
+      return [{ ...about, resource, part, change, previous: was, current: is }];
     });
   });
 }
 
-export function effectText({ victim, type, resource, part, what }: Effect): string {
-  return `${victim}: ${type} ${resource}${part === '' ? '' : ` / ${part}`} ${what}`;
+export function effectText({ victim, type, resource, part, change }: VictimEffect): string {
+  return `${victim}: ${type} ${resource}${part === '' ? '' : ` / ${part}`} ${change}`;
 }

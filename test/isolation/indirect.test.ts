@@ -57,11 +57,11 @@ it('routes attached to a Service apply to namespaces that see the Service', () =
 it('an older ServiceEntry of a namespace that may not export does not take the auto-allocated address of another one', () => {
   const victim = 'shop/allocated.example.com';
   const addressOf = (names: readonly string[]): string => allocateAddresses(names).get(victim)!.ipv4;
-  const own = addressOf([victim]);
+  const ownAddress = addressOf([victim]);
   // The first host xN.example.org that gets the victim's address: the search over N takes many seconds.
   const host = 'x125606.example.org';
-  expect(allocateAddresses([`mallory/${host}`]).get(`mallory/${host}`)!.ipv4).toBe(own);
-  expect(addressOf([`mallory/${host}`, victim])).not.toBe(own);
+  expect(allocateAddresses([`mallory/${host}`]).get(`mallory/${host}`)!.ipv4).toBe(ownAddress);
+  expect(addressOf([`mallory/${host}`, victim])).not.toBe(ownAddress);
   expect(effects({}, entry(host, '.'))).toContainEqual(expect.stringContaining('allocated.example.com'));
   expect(effects(closed, entry(host, '.'))).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { Draw } from '../random-config/draw.ts';
 import { documentedCases } from './documented-cases.ts';
-import { type Effect, effectsOf, effectText } from './effects.ts';
+import { effectsOf, effectText, type VictimEffect } from './effects.ts';
 import { makers, registeredEntry, someKinds, type TenantObject, tenantObject } from './tenant-objects.ts';
 import { changesBetween, sameServed, VictimMesh } from './victims.ts';
 
@@ -41,7 +41,7 @@ const exporting: ReadonlySet<string> = new Set(['DestinationRule', 'ServiceEntry
  * Restricts an object to its namespace, as a well-meaning author does. Istio cannot restrict the label that makes a
  * Service a network gateway.
  */
-function forItsNamespace(object: TenantObject): TenantObject {
+function restrictedToNamespace(object: TenantObject): TenantObject {
   const configs = object.configs.map((config): Config => {
     const { kind, spec, annotations } = config;
     if (kind === 'Service') {
@@ -61,7 +61,7 @@ function smallest(objects: readonly TenantObject[], isFound: (fewer: readonly Te
   }, objects);
 }
 
-describe('the objects that are drawn', () => {
+describe('random objects of a tenant', () => {
   it('the drawn objects are of every namespaced kind, and some of each kind are valid', () => {
     const namespaced = Object.entries(kinds).filter(([, { scope }]) => scope === 'Namespaced');
     expect(Object.keys(makers).sort()).toEqual(namespaced.map(([kind]) => kind).sort());
@@ -111,18 +111,18 @@ describe('no byte of any type changes at proxies of other namespaces', () => {
     () => {
       const settings = { features: { gatewaysOfOwnNamespace: true }, meshConfig: 'ingressControllerMode: "OFF"' };
       const mesh = new VictimMesh({ ...settings, allowedRoutes: 'Same' });
-      expectNoChange(mesh, objectCount / 2, (seed) => many(seed).map(forItsNamespace));
+      expectNoChange(mesh, objectCount / 2, (seed) => many(seed).map(restrictedToNamespace));
     },
     timeoutMs,
   );
 });
 
-describe('objects of a namespace, as by default', () => {
+describe('objects of a namespace with default settings', () => {
   it(
     `by default, each effect on proxies of other namespaces is a documented case (${objectCount} objects)`,
     () => {
       const mesh = new VictimMesh();
-      const effects = (objects: readonly TenantObject[]): readonly Effect[] =>
+      const effects = (objects: readonly TenantObject[]): readonly VictimEffect[] =>
         effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configsOf(objects))));
       const findings: string[] = [];
       let count = 0;
@@ -132,19 +132,19 @@ describe('objects of a namespace, as by default', () => {
         const all = effects(objects);
         if (all.length === 0) continue;
         const without = objects.map((one) => {
-          const others = objects.filter((other) => other !== one);
-          return new Map(effects(others).map((effect) => [effectText(effect), JSON.stringify(effect.after)]));
+          const otherObjects = objects.filter((other) => other !== one);
+          return new Map(effects(otherObjects).map((effect) => [effectText(effect), JSON.stringify(effect.current)]));
         });
         for (const effect of all) {
           const isCause = (_: TenantObject, index: number): boolean => {
             const same = without[index]!;
-            return !same.has(effectText(effect)) || same.get(effectText(effect)) !== JSON.stringify(effect.after);
+            return !same.has(effectText(effect)) || same.get(effectText(effect)) !== JSON.stringify(effect.current);
           };
           const causes = objects.filter(isCause);
           const configs = configsOf(causes.length === 0 ? objects : causes);
           if (documentedCases.some(({ allows }) => allows(effect, configs))) continue;
           findings.push(
-            `${shown(seed, causes)}${effectText(effect)}\n${JSON.stringify(effect.before)}\n${JSON.stringify(effect.after)}`,
+            `${shown(seed, causes)}${effectText(effect)}\n${JSON.stringify(effect.previous)}\n${JSON.stringify(effect.current)}`,
           );
         }
         if (findings.length > 20) break;

@@ -6,7 +6,7 @@ import type { Config } from '../../src/model/config/config.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import type { Draw } from '../random-config/draw.ts';
-import { withMistake } from '../random-config/user-errors.ts';
+import { withUserError } from '../random-config/user-errors.ts';
 import * as of from './foreign-values.ts';
 import { istioObjects, type Make } from './tenant-istio.ts';
 import { kubernetesObjects } from './tenant-kubernetes.ts';
@@ -15,7 +15,7 @@ import { kubernetesObjects } from './tenant-kubernetes.ts';
 export const makers: Readonly<Partial<Record<KindName, Make>>> = { ...istioObjects, ...kubernetesObjects };
 
 /** Kinds of which an attack probably needs several objects that name each other. */
-const together: readonly (readonly KindName[])[] = [
+const relatedKinds: readonly (readonly KindName[])[] = [
   ['ServiceEntry', 'VirtualService', 'DestinationRule'],
   ['ServiceEntry', 'WorkloadEntry'],
   ['Service', 'EndpointSlice'],
@@ -30,7 +30,7 @@ const allKinds = Object.keys(makers) as KindName[];
 
 /** Kinds of some objects: arbitrary ones, or related ones. */
 export function someKinds(draw: Draw): readonly KindName[] {
-  return draw.chance(0.5) ? draw.pick(together) : draw.list(1, 3, () => draw.pick(allKinds));
+  return draw.chance(0.5) ? draw.pick(relatedKinds) : draw.list(1, 3, () => draw.pick(allKinds));
 }
 
 export interface TenantObject {
@@ -66,7 +66,7 @@ export function tenantObject(kind: KindName, draw: Draw, place: number): TenantO
   };
   const spec = isRegistration ? { ...body, metadata } : body;
   const right = row.body === 'spec' ? { ...about, spec } : { ...about, ...body };
-  const written = row.body === 'spec' && draw.chance(0.1) ? withMistake(right as never, draw) : right;
+  const written = row.body === 'spec' && draw.chance(0.1) ? withUserError(right as never, draw) : right;
   const text = JSON.stringify(written);
   const { configs, standIns, problems } = readConfigFile('mallory.yaml', text, { creationTimestamp: 0 });
   return {

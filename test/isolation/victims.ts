@@ -129,7 +129,7 @@ export interface IsolationSettings {
 }
 
 /** All resources of a victim by type and name, in the order of sending. */
-export type Served = ReadonlyMap<string, EncodedResource>;
+export type ServedResources = ReadonlyMap<string, EncodedResource>;
 
 const all = [clusterType, listenerType, nameTableType];
 
@@ -141,7 +141,7 @@ export class VictimMesh {
   readonly #world: GivenWorld;
   readonly #nodes: readonly MeshNode[];
   /** Resources without any object of the tenant. */
-  readonly baseline: readonly Served[];
+  readonly baseline: readonly ServedResources[];
   /** Names by type: all names that any victim refers to in its baseline, and some that the tenant may try to claim. */
   readonly #names: Readonly<Record<string, readonly string[]>>;
   /** Keys of the tenant's current objects, and of the objects that Ingresses are translated to. */
@@ -175,7 +175,7 @@ export class VictimMesh {
    * Resources of each victim with exactly these objects of the tenant. Of two objects with equal keys the later one
    * applies.
    */
-  servedWith(objects: readonly Config[]): readonly Served[] {
+  servedWith(objects: readonly Config[]): readonly ServedResources[] {
     const mesh = givenMeshConfig(this.#settings.meshConfig ?? '');
     const ingresses = translateIngresses(configSetOf([...this.configs, ...objects]), mesh, { domain: 'cluster.local' });
     const edits: Record<string, Config | undefined> = Object.fromEntries(this.#present.map((key) => [key, undefined]));
@@ -188,7 +188,7 @@ export class VictimMesh {
     });
   }
 
-  #served(node: MeshNode): Served {
+  #served(node: MeshNode): ServedResources {
     const lists = [...all, endpointType, routeType, secretType, extensionType, bootstrapType].map((type) => {
       const { resources } = node.get(type, this.#names[type] ?? '*')!;
       return [...resources].map(
@@ -200,41 +200,45 @@ export class VictimMesh {
 }
 
 /** A changed resource of a victim. */
-export interface Change {
+export interface VictimChange {
   readonly victim: string;
   readonly victimNamespace: string;
   readonly isGateway: boolean;
   /** `Cluster`, `Listener`, `RouteConfiguration`, … */
   readonly type: string;
   readonly name: string;
-  readonly before: unknown;
-  readonly after: unknown;
+  readonly previous: unknown;
+  readonly current: unknown;
 }
 
 /** Changed resources; a different order in a list is a change of the resource `*`. */
-export function changesBetween(before: readonly Served[], after: readonly Served[]): readonly Change[] {
+export function changesBetween(
+  previous: readonly ServedResources[],
+  current: readonly ServedResources[],
+): readonly VictimChange[] {
   return victims.flatMap(({ name: victim, namespace = '', type: nodeType }, index) => {
-    const [old, now] = [before[index]!, after[index]!];
+    const [old, now] = [previous[index]!, current[index]!];
     const differing = [...new Set([...old.keys(), ...now.keys()])].filter(
       (key) => old.get(key)?.version !== now.get(key)?.version,
     );
-    const inOrder = (served: Served): string => [...served.keys()].filter((key) => old.has(key) && now.has(key)).join();
+    const inOrder = (served: ServedResources): string =>
+      [...served.keys()].filter((key) => old.has(key) && now.has(key)).join();
     const about = { victim, victimNamespace: namespace, isGateway: nodeType === 'router' };
-    const changes = differing.map((key): Change => {
+    const changes = differing.map((key): VictimChange => {
       const [type, ...name] = key.split(' ');
       const of = (resource: EncodedResource | undefined): unknown => resource && decoded(resource);
-      return { ...about, type: type!, name: name.join(' '), before: of(old.get(key)), after: of(now.get(key)) };
+      return { ...about, type: type!, name: name.join(' '), previous: of(old.get(key)), current: of(now.get(key)) };
     });
     return inOrder(old) === inOrder(now)
       ? changes
-      : [...changes, { ...about, type: '*', name: 'order', before: inOrder(old), after: inOrder(now) }];
+      : [...changes, { ...about, type: '*', name: 'order', previous: inOrder(old), current: inOrder(now) }];
   });
 }
 
 /** Compares all bytes in order: the strictest comparison. */
-export function sameServed(before: readonly Served[], after: readonly Served[]): boolean {
-  return before.every((old, index) => {
-    const now = [...after[index]!];
+export function sameServed(previous: readonly ServedResources[], current: readonly ServedResources[]): boolean {
+  return previous.every((old, index) => {
+    const now = [...current[index]!];
     return (
       old.size === now.length &&
       [...old].every(([key, { version }], at) => now[at]![0] === key && now[at]![1].version === version)

@@ -186,8 +186,8 @@ const proxyConfig = some({
 /** YAML that is sometimes invalid. */
 const yamlOf = (value: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
   fc.oneof(
-    { weight: 100, arbitrary: value.map((said) => stringify(said)) },
-    { weight: 1, arbitrary: anyValue.map((said) => stringify(said)) },
+    { weight: 100, arbitrary: value.map((content) => stringify(content)) },
+    { weight: 1, arbitrary: anyValue.map((content) => stringify(content)) },
     {
       weight: 1,
       arbitrary: fc.constantFrom('a: [', '&a [*a]', 'a: &a {b: *a}', '{}', '- 1', '"', '\t', '__proto__: {x: 1}'),
@@ -203,7 +203,8 @@ const downward = (keys: fc.Arbitrary<string>, values: fc.Arbitrary<unknown>): fc
     );
 
 /** Environment variables cannot contain other characters. */
-const meta = (value: fc.Arbitrary<unknown>) => value.map((said) => asText(said).toWellFormed().replaceAll('\0', ''));
+const meta = (value: fc.Arbitrary<unknown>) =>
+  value.map((content) => asText(content).toWellFormed().replaceAll('\0', ''));
 const env = some({
   POD_NAME: meta(mostly(plainText)),
   POD_NAMESPACE: meta(mostly(plainText)),

@@ -12,8 +12,8 @@ const seed = Number(values.seed ?? Date.now() % 2 ** 31);
 const inputs = Number(values.inputs ?? 10_000);
 const result = await runRandomBootstraps({ seed, inputs, shownToEnvoy: Number(values.envoy ?? 500) });
 for (const finding of result.findings.slice(0, 20)) console.log(finding);
-const { made, refused, shown, findings } = result;
+const { built, refused, shown, findings } = result;
 console.log(
-  `seed ${seed}: ${inputs} inputs, ${made} bootstraps (${shown} shown to Envoy), ${refused} refused, ${findings.length} findings`,
+  `seed ${seed}: ${inputs} inputs, ${built} bootstraps (${shown} shown to Envoy), ${refused} refused, ${findings.length} findings`,
 );
 process.exitCode = findings.length === 0 ? 0 : 1;

@@ -23,7 +23,7 @@ export interface RandomBootstraps {
 }
 
 export interface RandomBootstrapResult {
-  readonly made: number;
+  readonly built: number;
   readonly refused: number;
   readonly shown: number;
   /** Errors with the input that reproduces them. */
@@ -37,20 +37,20 @@ export async function runRandomBootstraps({
 }: RandomBootstraps): Promise<RandomBootstrapResult> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-bootstraps-'));
   const findings: string[] = [];
-  const counts = { made: 0, refused: 0, shown: 0 };
+  const counts = { built: 0, refused: 0, shown: 0 };
   try {
     let index = 0;
     for (const input of fc.sample(bootstrapInput, { seed, numRuns: inputs })) {
       index++;
-      const finding = (what: string): void =>
-        void findings.push(`${what}\n  input ${index} of seed ${seed}: ${JSON.stringify(input)}`);
+      const finding = (problem: string): void =>
+        void findings.push(`${problem}\n  input ${index} of seed ${seed}: ${JSON.stringify(input)}`);
       const outcome = await outcomeOf(input, folder);
       if ('refusal' in outcome) {
         counts.refused++;
         if (outcome.refusal !== undefined) finding(outcome.refusal);
         continue;
       }
-      counts.made++;
+      counts.built++;
       const refusal = refusalOf(outcome.text);
       if (refusal !== undefined) finding(refusal);
       // About half of the inputs are rejected.
@@ -125,9 +125,9 @@ function refusalOf(text: string): string | undefined {
 async function refusalOfEnvoy(text: string, folder: string): Promise<string | undefined> {
   const file = join(folder, 'bootstrap.json');
   writeFileSync(file, text);
-  const verdict = await validateWithEnvoy({ binary: envoyBinary(), guard: [] }, validationArguments(testFlags, file), {
+  const result = await validateWithEnvoy({ binary: envoyBinary(), guard: [] }, validationArguments(testFlags, file), {
     signal: new AbortController().signal,
     scratch: [{ path: folder, flag: '--out' }],
   });
-  return verdict.is === 'taken' ? undefined : `Envoy: ${verdict.why.slice(0, 2_000)}`;
+  return result.is === 'taken' ? undefined : `Envoy: ${result.why.slice(0, 2_000)}`;
 }

@@ -11,14 +11,14 @@ import {
 } from './policies.ts';
 import { delegate, virtualService } from './routes.ts';
 import { destinationRule, serviceEntry, sidecar } from './services.ts';
-import { namespaces, type World, type WrittenObject } from './values.ts';
+import { type MeshVocabulary, namespaces, type WrittenObject } from './values.ts';
 
 type Maker = readonly [
   kind: string,
   group: string,
   least: number,
   most: number,
-  make: (world: World, index: number) => object,
+  make: (world: MeshVocabulary, index: number) => object,
 ];
 
 const networking = 'networking.istio.io/v1';
@@ -36,11 +36,11 @@ const makers: readonly Maker[] = [
 ];
 
 /** Equal seeds and contexts give equal meshes. */
-export function randomConfiguration(seed: number, around: Omit<World, 'draw'>): readonly WrittenObject[] {
+export function randomConfiguration(seed: number, context: Omit<MeshVocabulary, 'draw'>): readonly WrittenObject[] {
   const draw = new Draw(seed);
-  const world: World = { ...around, draw };
-  const objects = makers.flatMap(([kind, apiVersion, least, most, make]) =>
-    draw.list(least, most, (index): WrittenObject => {
+  const world: MeshVocabulary = { ...context, draw };
+  const objects = makers.flatMap(([kind, apiVersion, min, max, make]) =>
+    draw.list(min, max, (index): WrittenObject => {
       // Gateways have fixed names, because VirtualServices bind to them.
       const name = kind === 'Gateway' && index === 0 ? 'front' : `${kind.toLowerCase()}-${index}`;
       const namespace = kind === 'Gateway' || draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
@@ -50,13 +50,13 @@ export function randomConfiguration(seed: number, around: Omit<World, 'draw'>): 
   const delegated = draw.chance(0.15) ? delegation(world) : [];
   // A separate generator keeps the rest of a seed's mesh stable.
   const kubernetes = gatewayApi({ ...world, draw: new Draw(seed + 2_000_003) });
-  return [...respelt([...objects, ...delegated], new Draw(seed + 3_000_017)), ...kubernetes];
+  return [...withOtherCase([...objects, ...delegated], new Draw(seed + 3_000_017)), ...kubernetes];
 }
 
 const fieldsOfHosts: ReadonlySet<string> = new Set(['host', 'hosts', 'sniHosts']);
 
 /** Changes the case of some hosts, which does not change their meaning. Uses a separate generator, too. */
-function respelt(objects: readonly WrittenObject[], draw: Draw): readonly WrittenObject[] {
+function withOtherCase(objects: readonly WrittenObject[], draw: Draw): readonly WrittenObject[] {
   const spelling = (text: string): string => {
     if (!draw.chance(0.1)) return text;
     const at = text.indexOf('/') + 1;
@@ -65,24 +65,26 @@ function respelt(objects: readonly WrittenObject[], draw: Draw): readonly Writte
       text.slice(at).replace(/[a-z]/g, (letter) => (draw.chance(0.3) ? letter.toUpperCase() : letter))
     );
   };
-  const spelt = (value: unknown, isHost: boolean): unknown => {
+  const withCase = (value: unknown, isHost: boolean): unknown => {
     if (typeof value === 'string') return isHost ? spelling(value) : value;
-    if (Array.isArray(value)) return value.map((item) => spelt(item, isHost));
+    if (Array.isArray(value)) return value.map((item) => withCase(item, isHost));
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, spelt(field, fieldsOfHosts.has(key))]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, field]) => [key, withCase(field, fieldsOfHosts.has(key))]),
+    );
   };
   return objects.map((object) =>
-    object.apiVersion === networking ? { ...object, spec: spelt(object.spec, false) as object } : object,
+    object.apiVersion === networking ? { ...object, spec: withCase(object.spec, false) as object } : object,
   );
 }
 
-function delegation(world: World): readonly WrittenObject[] {
-  const made = (name: string, spec: object): WrittenObject => ({
+function delegation(world: MeshVocabulary): readonly WrittenObject[] {
+  const written = (name: string, spec: object): WrittenObject => ({
     apiVersion: networking,
     kind: 'VirtualService',
     metadata: { name, namespace: 'shop' },
     spec,
   });
   const below = { match: [{ uri: { prefix: '/deep' } }], delegate: { name: 'below', namespace: 'shop' } };
-  return [made('root', { hosts: ['ads.stage.test'], http: [below] }), made('below', delegate(world))];
+  return [written('root', { hosts: ['ads.stage.test'], http: [below] }), written('below', delegate(world))];
 }

@@ -2,7 +2,7 @@
 
 import type { Draw } from './draw.ts';
 import type { WrittenObject } from './values.ts';
-import { namespaces, regex, text, type World } from './values.ts';
+import { type MeshVocabulary, namespaces, regex, text } from './values.ts';
 
 const group = 'gateway.networking.k8s.io';
 /** Routers find their Gateway by this name in a label. */
@@ -12,10 +12,10 @@ const hostnames = ['cart.shop.test', '*.shop.test', 'a.b.shop.test', 'x.test', '
 const paths = ['/', '/a', '/a/', '/a/b', '/A', '/a%20b', '/a.b', '/(x)', '/a+b', '/$&'] as const;
 
 /** Empty for most meshes. Otherwise a Gateway, routes attached to it and to Services, and grants. */
-export function gatewayApi(world: World): readonly WrittenObject[] {
+export function gatewayApi(world: MeshVocabulary): readonly WrittenObject[] {
   const { draw } = world;
   if (!draw.chance(0.4)) return [];
-  const made = (kind: string, name: string, namespace: string, spec: object, apiVersion = `${group}/v1`) => ({
+  const written = (kind: string, name: string, namespace: string, spec: object, apiVersion = `${group}/v1`) => ({
     ...{ apiVersion, kind, metadata: { name, namespace }, spec },
   });
   const ports = [
@@ -23,8 +23,8 @@ export function gatewayApi(world: World): readonly WrittenObject[] {
     { name: 'tcp-other', port: 9090 },
   ];
   return [
-    ...services.map((name) => made('Service', name, 'shop', { clusterIP: 'None', ports }, 'v1')),
-    made('Gateway', gatewayName, 'shop', gateway(world)),
+    ...services.map((name) => written('Service', name, 'shop', { clusterIP: 'None', ports }, 'v1')),
+    written('Gateway', gatewayName, 'shop', gateway(world)),
     ...draw.list(1, 3, (index) => {
       const namespace = draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
       const [kind, rules] = draw.pick([
@@ -32,10 +32,10 @@ export function gatewayApi(world: World): readonly WrittenObject[] {
         ...[['GRPCRoute', grpcRule] as const, ['GRPCRoute', grpcRule] as const],
         ...[['TCPRoute', l4Rule] as const, ['TLSRoute', l4Rule] as const],
       ]);
-      return made(kind, `route-${index}`, namespace, route(world, ports[0]!.port, kind, rules));
+      return written(kind, `route-${index}`, namespace, route(world, ports[0]!.port, kind, rules));
     }),
-    ...(draw.chance(0.3) ? [made('BackendTLSPolicy', 'secured', 'shop', backendTls(draw))] : []),
-    ...(draw.chance(0.5) ? [made('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
+    ...(draw.chance(0.3) ? [written('BackendTLSPolicy', 'secured', 'shop', backendTls(draw))] : []),
+    ...(draw.chance(0.5) ? [written('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
   ];
 }
 
@@ -53,7 +53,7 @@ function backendTls(draw: Draw): object {
   };
 }
 
-function gateway({ draw, gatewayPorts }: World): object {
+function gateway({ draw, gatewayPorts }: MeshVocabulary): object {
   return {
     gatewayClassName: draw.chance(0.95) ? 'istio' : 'other',
     listeners: draw.list(1, 4, (index) => {
@@ -73,7 +73,7 @@ function gateway({ draw, gatewayPorts }: World): object {
   };
 }
 
-function route(world: World, port: number, kind: string, rules: typeof rule): object {
+function route(world: MeshVocabulary, port: number, kind: string, rules: typeof rule): object {
   const { draw } = world;
   const over = (): object => ({
     ...{ group: '', kind: 'Service', name: draw.pick(services), namespace: 'shop' },

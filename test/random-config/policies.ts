@@ -1,11 +1,11 @@
 /** Random Gateways, and policies of security, telemetry and patches. */
-import { cidr, host, hosts, labels, percent, text, type World } from './values.ts';
+import { cidr, host, hosts, labels, type MeshVocabulary, percent, text } from './values.ts';
 
-export function gateway(world: World): object {
+export function gateway(world: MeshVocabulary): object {
   return { selector: { istio: 'edge' }, servers: world.draw.list(1, 3, (index) => server(world, index)) };
 }
 
-function server(world: World, index: number): object {
+function server(world: MeshVocabulary, index: number): object {
   const { draw, gatewayPorts } = world;
   const number = draw.pick(gatewayPorts);
   const shown = draw.some([...hosts, '*', 'shop/*', './cart.shop.test', '*/pay.shop.test', '*.test'], 1, 3);
@@ -23,14 +23,14 @@ function server(world: World, index: number): object {
   );
 }
 
-function serverTls({ draw, files }: World): object {
-  const own = { serverCertificate: files.certificate, privateKey: files.key };
+function serverTls({ draw, files }: MeshVocabulary): object {
+  const certificatePair = { serverCertificate: files.certificate, privateKey: files.key };
   return {
     ...draw.pick<object>([
-      { mode: 'SIMPLE', ...own },
+      { mode: 'SIMPLE', ...certificatePair },
       { mode: 'SIMPLE', credentialName: 'missing' },
-      { mode: 'MUTUAL', ...own, caCertificates: files.ca },
-      { mode: 'OPTIONAL_MUTUAL', ...own, caCertificates: files.ca },
+      { mode: 'MUTUAL', ...certificatePair, caCertificates: files.ca },
+      { mode: 'OPTIONAL_MUTUAL', ...certificatePair, caCertificates: files.ca },
     ]),
     ...draw.maybe('minProtocolVersion', 0.3, () => draw.pick(['TLSV1_2', 'TLSV1_3', 'TLS_AUTO', 'TLSV1_0'])),
     ...draw.maybe('maxProtocolVersion', 0.2, () => draw.pick(['TLSV1_2', 'TLSV1_3'])),
@@ -38,7 +38,7 @@ function serverTls({ draw, files }: World): object {
   };
 }
 
-export function peerAuthentication({ draw, servicePorts }: World): object {
+export function peerAuthentication({ draw, servicePorts }: MeshVocabulary): object {
   const mode = (): object => ({ mode: draw.pick(['STRICT', 'PERMISSIVE', 'DISABLE', 'UNSET']) });
   if (draw.chance(0.5)) return { mtls: mode() };
   const portLevelMtls = (): object => ({ [String(draw.pick(servicePorts))]: mode() });
@@ -65,7 +65,7 @@ const conditionKeys: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 /** Half of them apply to connections only, without methods, paths and claims. */
-export function authorizationPolicy({ draw, servicePorts }: World): object {
+export function authorizationPolicy({ draw, servicePorts }: MeshVocabulary): object {
   const maybeNot = (name: string, values: () => readonly string[]): object =>
     draw.maybe(draw.chance(0.25) ? `not${name[0]!.toUpperCase()}${name.slice(1)}` : name, 0.4, values);
   const source = (): object => ({
@@ -111,7 +111,7 @@ const key = {
   y: '4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM',
 };
 
-export function requestAuthentication({ draw }: World): object {
+export function requestAuthentication({ draw }: MeshVocabulary): object {
   const rule = (index: number): object => ({
     issuer: `issuer-${index}.test`,
     jwks: JSON.stringify({ keys: [{ ...key, kid: '1' }] }),
@@ -129,7 +129,7 @@ export function requestAuthentication({ draw }: World): object {
   };
 }
 
-export function telemetry({ draw }: World): object {
+export function telemetry({ draw }: MeshVocabulary): object {
   const expressions = [
     'response.code >= 400',
     "request.path.startsWith('/a')",
@@ -192,7 +192,7 @@ const denial = (template: string): object => {
 const managerPatch = { server_name: 'patched', max_request_headers_kb: 96 };
 
 /** Only uses extensions of a stock Envoy. */
-export function envoyFilter({ draw, servicePorts }: World): object {
+export function envoyFilter({ draw, servicePorts }: MeshVocabulary): object {
   const context = draw.pick(['ANY', 'SIDECAR_OUTBOUND', 'SIDECAR_INBOUND', 'GATEWAY']);
   const patch = (applyTo: string, match: object, operation: string, value?: object): object => ({
     applyTo,

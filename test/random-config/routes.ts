@@ -8,16 +8,16 @@ import {
   host,
   hosts,
   labels,
+  type MeshVocabulary,
   namespaces,
   path,
   percent,
   regex,
   stringMatch,
   text,
-  type World,
 } from './values.ts';
 
-export function virtualService(world: World): object {
+export function virtualService(world: MeshVocabulary): object {
   const { draw } = world;
   const shown = draw.some(hosts, 1, 2);
   const gateways = draw.pick([['mesh'], ['front'], ['front', 'mesh'], undefined]);
@@ -36,24 +36,24 @@ export function virtualService(world: World): object {
 }
 
 /** A delegate VirtualService, to which a root delegates. */
-export function delegate(world: World): object {
+export function delegate(world: MeshVocabulary): object {
   return { http: world.draw.list(1, 2, () => httpRoute(world)) };
 }
 
-function httpRoute(world: World): object {
+function httpRoute(world: MeshVocabulary): object {
   const { draw } = world;
-  const answers = draw.chance(0.25);
+  const isDirectResponse = draw.chance(0.25);
   return {
     ...draw.maybe('name', 0.3, () => draw.pick(['main', 'a b', 'x'.repeat(100)])),
     ...draw.maybe('match', 0.7, () => draw.list(1, 3, () => httpMatch(world))),
-    ...(answers ? answered(world) : forwarded(world)),
+    ...(isDirectResponse ? directResponseAction(world) : forwarded(world)),
     ...draw.maybe('headers', 0.3, () => headers(world)),
     ...draw.maybe('corsPolicy', 0.2, () => cors(world)),
-    ...(answers ? {} : draw.maybe('fault', 0.2, () => fault(world))),
+    ...(isDirectResponse ? {} : draw.maybe('fault', 0.2, () => fault(world))),
   };
 }
 
-function answered({ draw }: World): object {
+function directResponseAction({ draw }: MeshVocabulary): object {
   const body = (): object => draw.pick([{ string: text(draw) }, { bytes: 'aGk=' }]);
   const target = {
     ...draw.maybe('uri', 0.6, () => draw.pick(['/new', '%PREFIX()%/x', '/x?y=1', '/%20'])),
@@ -67,7 +67,7 @@ function answered({ draw }: World): object {
   );
 }
 
-function forwarded(world: World): object {
+function forwarded(world: MeshVocabulary): object {
   const { draw } = world;
   const retries = (): object => ({
     attempts: draw.pick([1, 3, 10]),
@@ -98,7 +98,7 @@ function forwarded(world: World): object {
   };
 }
 
-function rewrite({ draw }: World): object {
+function rewrite({ draw }: MeshVocabulary): object {
   return draw.one<object>(
     () => ({ uri: path(draw) }),
     () => ({ authority: draw.pick(['other.test', 'other.test:81']) }),
@@ -107,7 +107,7 @@ function rewrite({ draw }: World): object {
   );
 }
 
-function httpMatch(world: World): object {
+function httpMatch(world: MeshVocabulary): object {
   const { draw, servicePorts } = world;
   const value = (): object => (draw.chance(0.1) ? {} : stringMatch(draw, text));
   return {
@@ -127,7 +127,7 @@ function httpMatch(world: World): object {
   };
 }
 
-function headers({ draw }: World): object {
+function headers({ draw }: MeshVocabulary): object {
   const name = (): string => draw.pick(['x-a', 'x-b', 'X-Mixed', 'Host', ':authority', 'x-c']);
   const values = (): object => Object.fromEntries(draw.list(1, 2, () => [name(), text(draw)]));
   const operations = (): object => ({
@@ -138,7 +138,7 @@ function headers({ draw }: World): object {
   return { ...draw.maybe('request', 0.7, operations), ...draw.maybe('response', 0.7, operations) };
 }
 
-function cors({ draw }: World): object {
+function cors({ draw }: MeshVocabulary): object {
   const origin = (): string => draw.pick(['https://a.test', '*', 'null']);
   return {
     ...draw.maybe('allowOrigins', 0.9, () => draw.list(1, 2, () => stringMatch(draw, origin))),
@@ -151,7 +151,7 @@ function cors({ draw }: World): object {
   };
 }
 
-function fault({ draw }: World): object {
+function fault({ draw }: MeshVocabulary): object {
   const share = (): object => draw.maybe('percentage', 0.8, () => percent(draw));
   const delay = { fixedDelay: duration(draw), ...share() };
   const abort = {
@@ -161,7 +161,7 @@ function fault({ draw }: World): object {
   return draw.pick<object>([{ delay }, { abort }, { delay, abort }]);
 }
 
-function l4(world: World): object {
+function l4(world: MeshVocabulary): object {
   const { draw, gatewayPorts, servicePorts } = world;
   return {
     ...draw.maybe('destinationSubnets', 0.3, () => draw.list(1, 3, () => cidr(draw))),
@@ -171,13 +171,13 @@ function l4(world: World): object {
   };
 }
 
-function tcpRoute(world: World): object {
+function tcpRoute(world: MeshVocabulary): object {
   const { draw } = world;
   const match = (): object => ({ ...l4(world), ...draw.maybe('sourceSubnet', 0.1, () => cidr(draw)) });
   return { ...draw.maybe('match', 0.6, () => draw.list(1, 2, match)), route: destinations(world) };
 }
 
-function tlsRoute(world: World, names: readonly string[]): object {
+function tlsRoute(world: MeshVocabulary, names: readonly string[]): object {
   const { draw } = world;
   return {
     match: draw.list(1, 2, () => ({ sniHosts: draw.some(names, 1, 2), ...l4(world) })),

@@ -10,8 +10,8 @@ import { freePorts } from '../harness/free-ports.ts';
 import { randomConfiguration } from './configuration.ts';
 import { Draw } from './draw.ts';
 import { gatewayName } from './gateway-api.ts';
-import { withMistake } from './user-errors.ts';
-import type { World, WrittenObject } from './values.ts';
+import { withUserError } from './user-errors.ts';
+import type { MeshVocabulary, WrittenObject } from './values.ts';
 
 export interface RandomRunOptions {
   readonly firstSeed: number;
@@ -33,7 +33,7 @@ export interface RandomRunResult {
 }
 
 /** Stops after this many findings. */
-const mostFindings = 10;
+const maxFindings = 10;
 const unsettled = { warms: false };
 
 export async function runRandomConfigurations(options: RandomRunOptions): Promise<RandomRunResult> {
@@ -54,7 +54,7 @@ class RandomRun implements RandomRunResult {
   readonly findings: string[] = [];
   readonly #options: RandomRunOptions;
   #mesh!: FeatureMesh;
-  #around!: Omit<World, 'draw'>;
+  #context!: Omit<MeshVocabulary, 'draw'>;
 
   constructor(options: RandomRunOptions) {
     this.#options = options;
@@ -79,18 +79,18 @@ class RandomRun implements RandomRunResult {
     const certificate = mesh.file('tls.crt', issued.certificate);
     const key = mesh.file('tls.key', issued.privateKey);
     const ca = mesh.file('ca.crt', mesh.authority.certificate);
-    this.#around = { gatewayPorts: ports.slice(0, 5), servicePorts: ports.slice(5), files: { certificate, key, ca } };
+    this.#context = { gatewayPorts: ports.slice(0, 5), servicePorts: ports.slice(5), files: { certificate, key, ca } };
   }
 
   async all(): Promise<void> {
     const { firstSeed, configurations } = this.#options;
     for (let seed = firstSeed; seed < firstSeed + configurations; seed++) {
-      if (this.findings.length >= mostFindings) break;
-      const drawn = randomConfiguration(seed, this.#around);
+      if (this.findings.length >= maxFindings) break;
+      const drawn = randomConfiguration(seed, this.#context);
       const valid = drawn.filter((object) => errorsOf(object).length === 0);
       this.objects.drawn += drawn.length;
       this.objects.valid += valid.length;
-      if (await this.#isTaken(seed, valid)) await this.#mistaken(seed, valid);
+      if (await this.#isTaken(seed, valid)) await this.#checkUserError(seed, valid);
     }
   }
 
@@ -117,32 +117,32 @@ class RandomRun implements RandomRunResult {
   }
 
   /** Writes an invalid version of an object; the previous version must stay active. */
-  async #mistaken(seed: number, objects: readonly WrittenObject[]): Promise<void> {
+  async #checkUserError(seed: number, objects: readonly WrittenObject[]): Promise<void> {
     const draw = new Draw(seed + 1_000_003);
     const object = draw.pick(objects);
-    const wrong = object && mistakeIn(object, draw);
+    const wrong = object && userErrorIn(object, draw);
     if (wrong === undefined) return;
     for (const problem of wrong.problems)
       if (!isClear(problem)) this.#find(`seed ${seed}: unclear: ${problemText(problem)}`);
-    const before = await this.#inForce(object);
+    const activeBefore = await this.#activeSpec(object);
     const fromLine = this.#mesh.pilot.lines.length;
     const written = objects.map((one) => (one === object ? wrong.object : one));
     await this.#mesh.apply(asYaml(written), { ...unsettled, invalid: true }).catch((error: Error) => {
       this.#find(`seed ${seed}: with an error in ${nameOf(object)}: ${error.message}`);
     });
-    const told = this.#mesh.pilot.lines
+    const isReported = this.#mesh.pilot.lines
       .slice(fromLine)
       .some((line) => /\terror\t/.test(line) && line.includes(nameOf(object)));
-    if (!told)
+    if (!isReported)
       this.#find(`seed ${seed}: nothing is reported for the error in ${nameOf(object)}:\n${asYaml([wrong.object])}`);
-    const after = await this.#inForce(object);
-    if (after !== before)
-      this.#find(`seed ${seed}: the last valid ${nameOf(object)} is not active: ${before} → ${after}`);
+    const after = await this.#activeSpec(object);
+    if (after !== activeBefore)
+      this.#find(`seed ${seed}: the last valid ${nameOf(object)} is not active: ${activeBefore} → ${after}`);
     this.refused++;
   }
 
   /** The control plane's current version of the object, as text. */
-  async #inForce({ kind, metadata }: WrittenObject): Promise<string> {
+  async #activeSpec({ kind, metadata }: WrittenObject): Promise<string> {
     const all = JSON.parse(await this.#mesh.page('/debug/configz')) as WrittenObject[];
     const { name, namespace } = metadata;
     const same = all.find(
@@ -171,15 +171,15 @@ class RandomRun implements RandomRunResult {
   }
 }
 
-interface Mistaken {
+interface InvalidObject {
   readonly object: WrittenObject;
   readonly problems: readonly Problem[];
 }
 
 /** Not every change is an error, so several are tried. */
-function mistakeIn(object: WrittenObject, draw: Draw): Mistaken | undefined {
+function userErrorIn(object: WrittenObject, draw: Draw): InvalidObject | undefined {
   for (let attempt = 0; attempt < 50; attempt++) {
-    const wrong = withMistake(object, draw);
+    const wrong = withUserError(object, draw);
     const problems = errorsOf(wrong);
     if (problems.length > 0) return { object: wrong, problems };
   }

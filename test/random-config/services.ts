@@ -1,5 +1,5 @@
 /** Random ServiceEntries, DestinationRules and Sidecars. */
-import { cidr, duration, headerName, hosts, labels, subsets, type World } from './values.ts';
+import { cidr, duration, headerName, hosts, labels, type MeshVocabulary, subsets } from './values.ts';
 
 const protocols = [
   'HTTP',
@@ -16,7 +16,7 @@ const protocols = [
   undefined,
 ] as const;
 
-export function serviceEntry(world: World, index: number): object {
+export function serviceEntry(world: MeshVocabulary, index: number): object {
   const { draw, servicePorts } = world;
   const host = draw.pick(hosts);
   const isWild = host.startsWith('*');
@@ -33,9 +33,9 @@ export function serviceEntry(world: World, index: number): object {
       ...draw.maybe('targetPort', 0.3, () => draw.int(1, 65535)),
     };
   });
-  const most = resolution === 'DNS_ROUND_ROBIN' ? 1 : 3;
-  const own = [`127.0.1.${10 + index}`];
-  const addresses = draw.pick([own, [`127.0.1.${20 + index}`, `127.0.2.${index + 1}`], isDns ? own : [cidr(draw)]]);
+  const maxAddresses = resolution === 'DNS_ROUND_ROBIN' ? 1 : 3;
+  const drawn = [`127.0.1.${10 + index}`];
+  const addresses = draw.pick([drawn, [`127.0.1.${20 + index}`, `127.0.2.${index + 1}`], isDns ? drawn : [cidr(draw)]]);
   return {
     hosts: [host],
     ports,
@@ -43,14 +43,14 @@ export function serviceEntry(world: World, index: number): object {
     location: draw.pick(['MESH_INTERNAL', 'MESH_EXTERNAL']),
     ...(resolution !== 'DYNAMIC_DNS' && draw.chance(0.4) && { addresses }),
     ...((resolution === 'STATIC' || (isDns && draw.chance(0.4))) && {
-      endpoints: draw.list(1, most, () => endpoint(world, isDns)),
+      endpoints: draw.list(1, maxAddresses, () => endpoint(world, isDns)),
     }),
     ...draw.maybe('exportTo', 0.1, () => draw.pick([['.'], ['*'], ['stage']])),
     ...draw.maybe('subjectAltNames', 0.1, () => ['spiffe://cluster.local/ns/shop/sa/cart']),
   };
 }
 
-function endpoint(world: World, isDns: boolean): object {
+function endpoint(world: MeshVocabulary, isDns: boolean): object {
   const { draw } = world;
   const address = draw.pick(
     isDns ? ['localhost', '127.0.0.1', 'backend.invalid'] : ['127.0.0.1', '10.1.1.1', '10.1.1.2', '2001:db8::1'],
@@ -65,7 +65,7 @@ function endpoint(world: World, isDns: boolean): object {
   };
 }
 
-export function destinationRule(world: World): object {
+export function destinationRule(world: MeshVocabulary): object {
   const { draw, servicePorts } = world;
   const whole = (): object => ({
     ...policy(world),
@@ -92,7 +92,7 @@ export function destinationRule(world: World): object {
 }
 
 /** Has at least one field. */
-function policy(world: World): object {
+function policy(world: MeshVocabulary): object {
   const { draw } = world;
   return {
     ...draw.one<object>(
@@ -105,7 +105,7 @@ function policy(world: World): object {
   };
 }
 
-function outlierDetection({ draw }: World): object {
+function outlierDetection({ draw }: MeshVocabulary): object {
   return {
     ...draw.maybe('consecutive5xxErrors', 0.5, () => draw.pick([0, 1, 5])),
     ...draw.maybe('consecutiveGatewayErrors', 0.3, () => draw.pick([0, 2])),
@@ -117,7 +117,7 @@ function outlierDetection({ draw }: World): object {
   };
 }
 
-function loadBalancer({ draw }: World): object {
+function loadBalancer({ draw }: MeshVocabulary): object {
   const key = (): object =>
     draw.one<object>(
       () => ({ httpHeaderName: headerName(draw) }),
@@ -151,7 +151,7 @@ function loadBalancer({ draw }: World): object {
   };
 }
 
-function connectionPool({ draw }: World): object {
+function connectionPool({ draw }: MeshVocabulary): object {
   const count = (): number => draw.pick([1, 100, 1_000_000, 500_000_000]);
   const tcp = (): object => ({
     ...draw.maybe('maxConnections', 0.5, count),
@@ -177,7 +177,7 @@ function connectionPool({ draw }: World): object {
   );
 }
 
-function clientTls({ draw, files }: World): object {
+function clientTls({ draw, files }: MeshVocabulary): object {
   const more = {
     ...draw.maybe('subjectAltNames', 0.4, () => ['cart.shop.test', 'spiffe://cluster.local/ns/shop/sa/cart']),
     ...draw.maybe('sni', 0.4, () => 'cart.shop.test'),
@@ -193,11 +193,11 @@ function clientTls({ draw, files }: World): object {
   ]);
 }
 
-export function sidecar(world: World): object {
+export function sidecar(world: MeshVocabulary): object {
   const { draw, servicePorts } = world;
   const visible = (): string[] =>
     draw.some(['*/*', './*', 'shop/*', '~/*', `*/${draw.pick(hosts)}`, 'istio-system/*'], 1, 2);
-  const own = draw.some(servicePorts, 1, 2).map((number, index) => ({
+  const drawn = draw.some(servicePorts, 1, 2).map((number, index) => ({
     port: {
       number,
       protocol: draw.pick(['HTTP', 'TCP', 'GRPC', 'MONGO', 'TLS', 'HTTP_PROXY']),
@@ -216,7 +216,7 @@ export function sidecar(world: World): object {
   const egressProxy = { host: 'cart.shop.test', port: { number: servicePorts[0] } };
   return {
     ...draw.maybe('workloadSelector', 0.4, () => ({ labels: labels(draw) })),
-    egress: [...(draw.chance(0.4) ? own : []), { hosts: visible() }],
+    egress: [...(draw.chance(0.4) ? drawn : []), { hosts: visible() }],
     ...draw.maybe('ingress', 0.4, () => [ingress()]),
     ...draw.maybe('outboundTrafficPolicy', 0.5, () =>
       draw.pick<object>([

@@ -4,12 +4,12 @@ import type { Draw } from './draw.ts';
 import type { WrittenObject } from './values.ts';
 
 type Path = readonly (string | number)[];
-type Mistake = (value: unknown, draw: Draw) => unknown;
+type UserError = (value: unknown, draw: Draw) => unknown;
 
 const removed = Symbol('removed');
 
 /** Changes of a leaf or an inner value of the object. */
-const mistakes: readonly Mistake[] = [
+const userErrors: readonly UserError[] = [
   // A different type.
   (value) => {
     if (typeof value === 'number') return 'seven';
@@ -29,9 +29,9 @@ const mistakes: readonly Mistake[] = [
 ];
 
 /** Changes one value in the object's spec, which may leave it valid. */
-export function withMistake(object: WrittenObject, draw: Draw): WrittenObject {
+export function withUserError(object: WrittenObject, draw: Draw): WrittenObject {
   const path = draw.pick(pathsOf(object.spec));
-  const spec = changed(object.spec, path, (value) => draw.pick(mistakes)(value, draw));
+  const spec = changed(object.spec, path, (value) => draw.pick(userErrors)(value, draw));
   return { ...object, spec: spec === removed ? {} : (spec as object) };
 }
 

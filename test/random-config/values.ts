@@ -6,7 +6,7 @@ export const hosts = ['cart.shop.test', 'pay.shop.test', 'ads.stage.test', '*.wi
 export const subsets = ['v1', 'v2', 'canary'] as const;
 
 /** Names and ports that objects of one mesh share, so that they refer to each other. */
-export interface World {
+export interface MeshVocabulary {
   readonly draw: Draw;
   /** Ports that gateways may bind. */
   readonly gatewayPorts: readonly number[];
@@ -123,7 +123,7 @@ export function stringMatch(draw: Draw, exact: (draw: Draw) => string = path): o
   );
 }
 
-export function destination({ draw, servicePorts }: World): object {
+export function destination({ draw, servicePorts }: MeshVocabulary): object {
   const known = hosts.filter((name) => !name.startsWith('*'));
   return {
     host: draw.pick([...known, ...known, 'unknown.test', 'cart', 'cart.shop.svc.cluster.local']),
@@ -133,7 +133,7 @@ export function destination({ draw, servicePorts }: World): object {
 }
 
 /** With weights if there are several. */
-export function destinations(world: World): object[] {
+export function destinations(world: MeshVocabulary): object[] {
   const { draw } = world;
   const count = draw.pick([1, 1, 2, 3]);
   return Array.from({ length: count }, () => ({

@@ -89,8 +89,8 @@ export function addTo(
       100,
       100,
     )) {
-      const made = make(object, draw);
-      if (made !== undefined) return { mesh: [...mesh, made.added], expected: made.expected };
+      const mutation = make(object, draw);
+      if (mutation !== undefined) return { mesh: [...mesh, mutation.added], expected: mutation.expected };
     }
     return undefined;
   };
@@ -125,9 +125,9 @@ export function renamedAt(
   path: Path,
   draw: Draw,
 ): { readonly object: MeshObject; readonly name: string } {
-  const before = String(path.at(-1));
-  const at = draw.int(1, before.length - 1);
-  const name = `${before.slice(0, at)}${before[at]}${before.slice(at)}`;
+  const originalKey = String(path.at(-1));
+  const at = draw.int(1, originalKey.length - 1);
+  const name = `${originalKey.slice(0, at)}${originalKey[at]}${originalKey.slice(at)}`;
   const rename = (value: unknown, [key, ...rest]: Path): unknown => {
     if (Array.isArray(value)) return value.map((item, index) => (index === key ? rename(item, rest) : item));
     const entries = Object.entries(value as object).map(([field, item]): [string, unknown] => {

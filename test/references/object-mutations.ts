@@ -228,12 +228,12 @@ export const objectMutations: readonly Mutation[] = [
     apply: (mesh) => {
       const object = mesh.find((one) => one.kind === 'Gateway' && one.metadata.name === 'front')!;
       const { servers } = object.spec as { servers: object[] };
-      const [http, https, ...others] = servers;
+      const [http, https, ...moreServers] = servers;
       const both = [
         http,
         { ...https, hosts: ['www.example.org'] },
         { ...https, port: { number: 443, name: 'https-2', protocol: 'HTTPS' }, hosts: ['api.example.org'] },
-        ...others,
+        ...moreServers,
       ];
       const changed = changedAt(object, ['spec', 'servers'], both) as MeshObject;
       return {

@@ -101,8 +101,8 @@ export const referenceMutations: readonly Mutation[] = [
       const places = placesOf(mesh, 'AuthorizationPolicy', 'operation.ports').filter(({ object }) => {
         const { app } = (object.spec as { selector: { matchLabels: { app: string } } }).selector.matchLabels;
         const services = mesh.filter(({ kind, metadata }) => kind === 'Service' && metadata.name === app);
-        const own = services.filter(({ metadata }) => metadata.namespace === object.metadata.namespace);
-        return placesOf(own, 'Service', 'ports.port').some(({ value }) => value === 9000);
+        const ownServices = services.filter(({ metadata }) => metadata.namespace === object.metadata.namespace);
+        return placesOf(ownServices, 'Service', 'ports.port').some(({ value }) => value === 9000);
       });
       if (places.length === 0) return undefined;
       const { object, path } = draw.pick(places);

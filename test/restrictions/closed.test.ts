@@ -340,8 +340,8 @@ describe('an object with TLS settings that is rejected at the first read', () =>
       ...{ severity: 'error', code: 'KIND_UNKNOWN', near: 'networking.istio.io/v1 DestinationRule' },
     });
     // Kinds of another project are ignored.
-    const others = text.replace('networking.istio.io', 'networking.example.com');
-    expect(readConfigFile('a.yaml', others, { creationTimestamp: 0 }).problems[0]?.severity).toBe('warning');
+    const foreignText = text.replace('networking.istio.io', 'networking.example.com');
+    expect(readConfigFile('a.yaml', foreignText, { creationTimestamp: 0 }).problems[0]?.severity).toBe('warning');
   });
 
   it.each(['istio-system', 'shop', 'Shop'])('a Sidecar of namespace %s closes no gateway', async (namespace) => {
@@ -668,8 +668,8 @@ describe('a closed workload', () => {
   });
 
   it('a rejected object closes no workload of another namespace with valid objects', async () => {
-    const before = await read({ 'b.yaml': elsewhere });
-    const policies = policiesOf(before, 'bank/cart');
+    const contextBefore = await read({ 'b.yaml': elsewhere });
+    const policies = policiesOf(contextBefore, 'bank/cart');
     expect(policiesOf(await read({ 'a.yaml': bad }), 'bank/cart')).toBe(policies);
   });
 

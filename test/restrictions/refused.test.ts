@@ -6,10 +6,10 @@ import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { codedField } from '../fixtures/coded-error.ts';
-import { nulls, type Row, table } from './table.ts';
+import { nulls, type RestrictionRow, table } from './table.ts';
 
 function problemsOf(
-  { kind, spec }: Pick<Row, 'spec'> & { kind: string },
+  { kind, spec }: Pick<RestrictionRow, 'spec'> & { kind: string },
   apiVersion = 'security.istio.io/v1',
 ): { valid: boolean; errors: string[]; warnings: string[] } {
   const keys = '{"keys":[{"kty":"EC"}]}';

@@ -4,7 +4,7 @@
  */
 
 /** A request to the gateway or the sidecar that the object selects. */
-export interface Asked {
+export interface RestrictedRequest {
   readonly path?: string;
   readonly method?: string;
   readonly host?: string;
@@ -13,38 +13,46 @@ export interface Asked {
   readonly token?: Readonly<Record<string, unknown>>;
 }
 
-export type Outcome =
+export type RestrictionOutcome =
   /** Part of the errors as `codedField`. */
   | { readonly refused: string }
   /** Allowed and denied requests. */
-  | { readonly lets: readonly Asked[]; readonly keepsOut: readonly Asked[]; readonly warned?: string };
+  | {
+      readonly lets: readonly RestrictedRequest[];
+      readonly keepsOut: readonly RestrictedRequest[];
+      readonly warned?: string;
+    };
 
-export interface Row {
+export interface RestrictionRow {
   readonly kind: 'AuthorizationPolicy' | 'RequestAuthentication' | 'PeerAuthentication';
   readonly field: string;
   /** Form in the object: `empty list`, `null`, `odd case`. */
   readonly written: string;
   readonly spec: Readonly<Record<string, unknown>>;
-  readonly outcome: Outcome;
+  readonly outcome: RestrictionOutcome;
 }
 
 /** Placeholder in a row of RequestAuthentication for the keys of the issuer. */
 export const issuersKeys = 'KEYS';
 export const issuer = 'https://id.test';
 
-const everything: Asked = {};
-const nobody = (warned?: string): Outcome => ({ lets: [], keepsOut: [everything], ...(warned && { warned }) });
-const everybody: Outcome = { lets: [everything], keepsOut: [] };
-const refused = (message: string): Outcome => ({ refused: message });
+const everything: RestrictedRequest = {};
+const allowsNone = (warned?: string): RestrictionOutcome => ({
+  lets: [],
+  keepsOut: [everything],
+  ...(warned && { warned }),
+});
+const allowsAll: RestrictionOutcome = { lets: [everything], keepsOut: [] };
+const refused = (message: string): RestrictionOutcome => ({ refused: message });
 
 const rule = (of: object): Readonly<Record<string, unknown>> => ({ rules: [of] });
 const to = (operation: unknown): object => ({ to: [{ operation }] });
 const from = (source: unknown): object => ({ from: [{ source }] });
 const when = (condition: unknown): object => ({ when: [condition] });
 
-type Written = readonly [written: string, spec: Readonly<Record<string, unknown>>, outcome: Outcome];
+type Written = readonly [written: string, spec: Readonly<Record<string, unknown>>, outcome: RestrictionOutcome];
 
-const ofPolicy = (field: string, ...rows: readonly Written[]): Row[] =>
+const ofPolicy = (field: string, ...rows: readonly Written[]): RestrictionRow[] =>
   rows.map(([written, spec, outcome]) => ({ kind: 'AuthorizationPolicy', field, written, spec, outcome }));
 
 /**
@@ -88,7 +96,7 @@ const odd = (good: string, field: string): readonly (readonly [string, object, s
 
 const listRows = lists.flatMap(({ field, place, beside, good }) =>
   odd(good, field).map(
-    ([written, value, message]): Row => ({
+    ([written, value, message]): RestrictionRow => ({
       ...{ kind: 'AuthorizationPolicy', field, written },
       spec: rule(place({ ...beside, ...value })),
       outcome: refused(message),
@@ -96,7 +104,7 @@ const listRows = lists.flatMap(({ field, place, beside, good }) =>
   ),
 );
 
-const policyRows: readonly Row[] = [
+const policyRows: readonly RestrictionRow[] = [
   ...ofPolicy(
     'action',
     ['lower case', { action: 'deny', rules: [{}] }, refused('near DENY')],
@@ -104,17 +112,17 @@ const policyRows: readonly Row[] = [
     ['empty text', { action: '', rules: [{}] }, refused('FIELD_VALUE_UNKNOWN got')],
     ['null', { action: null, rules: [{}] }, refused('FIELD_EMPTY')],
     ['space around it', { action: 'DENY ', rules: [{}] }, refused('near DENY')],
-    ['missing', { rules: [{}] }, everybody],
+    ['missing', { rules: [{}] }, allowsAll],
   ),
   ...ofPolicy(
     'rules',
-    ['missing', {}, nobody('rules: FIELD_DOUBTFUL')],
-    ['empty list', { rules: [] }, nobody('rules: FIELD_DOUBTFUL')],
+    ['missing', {}, allowsNone('rules: FIELD_DOUBTFUL')],
+    ['empty list', { rules: [] }, allowsNone('rules: FIELD_DOUBTFUL')],
     ['missing with DENY', { action: 'DENY' }, refused('rules: FIELD_REQUIRED')],
     ['null', { rules: null }, refused('FIELD_EMPTY')],
     ['null in it', { rules: [null] }, refused('FIELD_TYPE_INVALID got')],
-    ['empty rule', { rules: [{}] }, everybody],
-    ['empty rule with DENY', { action: 'DENY', rules: [{}] }, nobody('rules[0]: FIELD_DOUBTFUL')],
+    ['empty rule', { rules: [{}] }, allowsAll],
+    ['empty rule with DENY', { action: 'DENY', rules: [{}] }, allowsNone('rules[0]: FIELD_DOUBTFUL')],
     ['misspelt', { rule: [{}] }, refused('near rules')],
   ),
   ...ofPolicy(
@@ -191,8 +199,8 @@ const policyRows: readonly Row[] = [
   ),
   ...ofPolicy(
     'methods',
-    ['odd case', rule(to({ methods: ['get'] })), nobody('methods[0]: FIELD_DOUBTFUL got')],
-    ['any', rule(to({ methods: ['*'] })), everybody],
+    ['odd case', rule(to({ methods: ['get'] })), allowsNone('methods[0]: FIELD_DOUBTFUL got')],
+    ['any', rule(to({ methods: ['*'] })), allowsAll],
     [
       'a beginning',
       rule(to({ methods: ['P*'] })),
@@ -204,7 +212,7 @@ const policyRows: readonly Row[] = [
   ...ofPolicy(
     'paths',
     ['odd case', rule(to({ paths: ['/A'] })), { lets: [{ path: '/A' }], keepsOut: [{ path: '/a' }] }],
-    ['any', rule(to({ paths: ['*'] })), everybody],
+    ['any', rule(to({ paths: ['*'] })), allowsAll],
     [
       'with a query',
       rule(to({ paths: ['/a'] })),
@@ -216,7 +224,7 @@ const policyRows: readonly Row[] = [
       rule(to({ notPaths: ['/secret*'] })),
       { lets: [{ path: '/a' }], keepsOut: [{ path: '/a/../secret' }, { path: '/secret' }] },
     ],
-    ['without a slash', rule(to({ paths: ['a'] })), nobody('paths[0]: FIELD_DOUBTFUL got')],
+    ['without a slash', rule(to({ paths: ['a'] })), allowsNone('paths[0]: FIELD_DOUBTFUL got')],
     [
       'without a slash, denied',
       { action: 'DENY', ...rule(to({ paths: ['admin'] })) },
@@ -246,65 +254,65 @@ const policyRows: readonly Row[] = [
   ...ofPolicy('hosts', [
     'denied, with its scheme',
     { action: 'DENY', ...rule(to({ hosts: ['http://shop.test'] })) },
-    { ...everybody, warned: 'hosts[0]: FIELD_DOUBTFUL got' },
+    { ...allowsAll, warned: 'hosts[0]: FIELD_DOUBTFUL got' },
   ]),
   ...ofPolicy(
     'ipBlocks',
-    ['all addresses', rule(from({ ipBlocks: ['0.0.0.0/0'] })), everybody],
-    ['none of all addresses', rule(from({ notIpBlocks: ['0.0.0.0/0'] })), nobody()],
+    ['all addresses', rule(from({ ipBlocks: ['0.0.0.0/0'] })), allowsAll],
+    ['none of all addresses', rule(from({ notIpBlocks: ['0.0.0.0/0'] })), allowsNone()],
     ['no address', rule(from({ ipBlocks: ['localhost'] })), refused('FIELD_FORMAT_INVALID got')],
     ['range too wide', rule(from({ ipBlocks: ['10.0.0.0/33'] })), refused('FIELD_FORMAT_INVALID got')],
-    ['of another family', rule(from({ ipBlocks: ['::/0'] })), nobody()],
+    ['of another family', rule(from({ ipBlocks: ['::/0'] })), allowsNone()],
   ),
   ...ofPolicy(
     'ports',
     ['zero', rule(to({ ports: ['0'] })), refused('FIELD_OUT_OF_RANGE (a port from 1 to 65535) got')],
     ['any', rule(to({ ports: ['*'] })), refused('FIELD_OUT_OF_RANGE (a port from 1 to 65535) got')],
     ['a range', rule(to({ ports: ['80-90'] })), refused('FIELD_OUT_OF_RANGE (a port from 1 to 65535) got')],
-    ['another', rule(to({ ports: ['1'] })), nobody()],
+    ['another', rule(to({ ports: ['1'] })), allowsNone()],
   ),
   ...ofPolicy(
     'principals',
     // No client presents a certificate, which `*` requires.
-    ['any, in plaintext', rule(from({ principals: ['*'] })), nobody()],
-    ['none of any, in plaintext', rule(from({ notPrincipals: ['*'] })), everybody],
+    ['any, in plaintext', rule(from({ principals: ['*'] })), allowsNone()],
+    ['none of any, in plaintext', rule(from({ notPrincipals: ['*'] })), allowsAll],
     // Without a warning it would look correct, although the rule denies no request.
     [
       'denied, with its scheme',
       { action: 'DENY', ...rule(from({ principals: ['spiffe://cluster.local/ns/shop/sa/web'] })) },
-      { ...everybody, warned: 'FIELD_DOUBTFUL got "spiffe:' },
+      { ...allowsAll, warned: 'FIELD_DOUBTFUL got "spiffe:' },
     ],
     [
       'denied, without a path',
       { action: 'DENY', ...rule(from({ principals: ['web'] })) },
-      { ...everybody, warned: 'FIELD_DOUBTFUL got' },
+      { ...allowsAll, warned: 'FIELD_DOUBTFUL got' },
     ],
     [
       'denied, with its scheme, as a condition',
       { action: 'DENY', ...rule(when({ key: 'source.principal', values: ['spiffe://cluster.local/ns/a/sa/b'] })) },
-      { ...everybody, warned: 'FIELD_DOUBTFUL got "spiffe:' },
+      { ...allowsAll, warned: 'FIELD_DOUBTFUL got "spiffe:' },
     ],
-    ['denied any, in plaintext', { action: 'DENY', ...rule(from({ principals: ['*'] })) }, everybody],
+    ['denied any, in plaintext', { action: 'DENY', ...rule(from({ principals: ['*'] })) }, allowsAll],
   ),
   ...ofPolicy(
     'namespaces',
-    ['any, in plaintext', rule(from({ namespaces: ['*'] })), nobody()],
+    ['any, in plaintext', rule(from({ namespaces: ['*'] })), allowsNone()],
     [
       'denied, with a capital letter',
       { action: 'DENY', ...rule(from({ namespaces: ['Shop'] })) },
-      { ...everybody, warned: 'namespaces[0]: FIELD_DOUBTFUL got' },
+      { ...allowsAll, warned: 'namespaces[0]: FIELD_DOUBTFUL got' },
     ],
   ),
-  ...ofPolicy('requestPrincipals', ['any, without a token', rule(from({ requestPrincipals: ['*'] })), nobody()]),
+  ...ofPolicy('requestPrincipals', ['any, without a token', rule(from({ requestPrincipals: ['*'] })), allowsNone()]),
   ...ofPolicy(
     'selector',
     ['null', { selector: null, rules: [{}] }, refused('FIELD_EMPTY')],
-    ['without labels', { selector: {} }, nobody('selector: FIELD_DOUBTFUL')],
+    ['without labels', { selector: {} }, allowsNone('selector: FIELD_DOUBTFUL')],
     ['null as labels', { selector: { matchLabels: null } }, refused('FIELD_EMPTY')],
     [
       'of no workload',
       { selector: { matchLabels: { app: 'nobody' } } },
-      { ...everybody, warned: 'rules: FIELD_DOUBTFUL' },
+      { ...allowsAll, warned: 'rules: FIELD_DOUBTFUL' },
     ],
     ['misspelt', { selectors: { matchLabels: { app: 'a' } } }, refused('near selector')],
     ['labels without their level', { selector: { istio: 'edge' } }, refused('FIELD_UNKNOWN')],
@@ -312,20 +320,20 @@ const policyRows: readonly Row[] = [
   ...ofPolicy(
     'provider',
     ['missing', { action: 'CUSTOM', rules: [{}] }, refused('provider: FIELD_REQUIRED')],
-    ['unknown', { action: 'CUSTOM', provider: { name: 'nobody' }, rules: [{}] }, nobody()],
+    ['unknown', { action: 'CUSTOM', provider: { name: 'nobody' }, rules: [{}] }, allowsNone()],
   ),
 ];
 
 const good = { issuer, jwks: issuersKeys };
 const jwt = (of: object): Readonly<Record<string, unknown>> => ({ jwtRules: [of] });
 
-const ofTokens = (field: string, ...rows: readonly Written[]): Row[] =>
+const ofTokens = (field: string, ...rows: readonly Written[]): RestrictionRow[] =>
   rows.map(([written, spec, outcome]) => ({ kind: 'RequestAuthentication', field, written, spec, outcome }));
 
-const known: Asked = { token: {} };
-const foreign: Asked = { token: { iss: 'https://other.test' } };
+const known: RestrictedRequest = { token: {} };
+const foreign: RestrictedRequest = { token: { iss: 'https://other.test' } };
 
-const tokenRows: readonly Row[] = [
+const tokenRows: readonly RestrictionRow[] = [
   ...ofTokens(
     'jwtRules',
     ['null', { jwtRules: null }, refused('FIELD_EMPTY')],
@@ -377,18 +385,18 @@ const tokenRows: readonly Row[] = [
   ),
 ];
 
-const ofPeers = (field: string, ...rows: readonly Written[]): Row[] =>
+const ofPeers = (field: string, ...rows: readonly Written[]): RestrictionRow[] =>
   rows.map(([written, spec, outcome]) => ({ kind: 'PeerAuthentication', field, written, spec, outcome }));
 
 const selector = { matchLabels: { app: 'cart' } };
 
 /** For a sidecar that receives plaintext requests. */
-const peerRows: readonly Row[] = [
+const peerRows: readonly RestrictionRow[] = [
   ...ofPeers(
     'mtls',
     ['null', { selector, mtls: null }, refused('FIELD_EMPTY')],
-    ['missing', { selector }, everybody],
-    ['without a mode', { selector, mtls: {} }, everybody],
+    ['missing', { selector }, allowsAll],
+    ['without a mode', { selector, mtls: {} }, allowsAll],
     ['null as mode', { selector, mtls: { mode: null } }, refused('FIELD_EMPTY')],
     ['lower case', { selector, mtls: { mode: 'strict' } }, refused('near STRICT')],
     ['space around it', { selector, mtls: { mode: 'STRICT ' } }, refused('near STRICT')],
@@ -396,9 +404,9 @@ const peerRows: readonly Row[] = [
     ['unknown', { selector, mtls: { mode: 'MUTUAL' } }, refused('FIELD_VALUE_UNKNOWN got')],
     ['misspelt', { selector, mTLS: { mode: 'STRICT' } }, refused('near mtls')],
     ['text for an object', { selector, mtls: 'STRICT' }, refused('FIELD_TYPE_INVALID got')],
-    ['UNSET', { selector, mtls: { mode: 'UNSET' } }, everybody],
-    ['STRICT', { selector, mtls: { mode: 'STRICT' } }, nobody()],
-    ['STRICT for all', { mtls: { mode: 'STRICT' } }, nobody()],
+    ['UNSET', { selector, mtls: { mode: 'UNSET' } }, allowsAll],
+    ['STRICT', { selector, mtls: { mode: 'STRICT' } }, allowsNone()],
+    ['STRICT for all', { mtls: { mode: 'STRICT' } }, allowsNone()],
   ),
   ...ofPeers(
     'portLevelMtls',
@@ -419,14 +427,14 @@ const peerRows: readonly Row[] = [
       { selector, mtls: { mode: 'STRICT' }, portLevelMtls: { '80': null } },
       refused('FIELD_TYPE_INVALID got'),
     ],
-    ['without a mode', { selector, mtls: { mode: 'STRICT' }, portLevelMtls: { '80': {} } }, nobody()],
+    ['without a mode', { selector, mtls: { mode: 'STRICT' }, portLevelMtls: { '80': {} } }, allowsNone()],
     ['without a selector', { portLevelMtls: { '80': { mode: 'STRICT' } } }, refused('portLevelMtls: FIELD_CONFLICT')],
     ['lower case', { selector, portLevelMtls: { '80': { mode: 'strict' } } }, refused('near STRICT')],
   ),
   ...ofPeers('selector', ['null', { selector: null, mtls: { mode: 'STRICT' } }, refused('FIELD_EMPTY')]),
 ];
 
-export const table: readonly Row[] = [...listRows, ...policyRows, ...tokenRows, ...peerRows];
+export const table: readonly RestrictionRow[] = [...listRows, ...policyRows, ...tokenRows, ...peerRows];
 
 /** A field of another kind that is `null`, where an empty value would accept, allow or trust more. All are rejected. */
 export interface NullRow {

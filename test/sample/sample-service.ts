@@ -29,10 +29,10 @@ type Response = http.ServerResponse | http2.Http2ServerResponse;
  * - `/stream?seconds=3` sends a line every 100 ms for that long; the last line is `end`
  */
 export async function startSampleService(options: SampleServiceOptions): Promise<SampleService> {
-  const answer = (request: Request, response: Response): void => handle(request, response, options.version);
+  const respond = (request: Request, response: Response): void => handle(request, response, options.version);
   // A service that closes idle connections races with its proxy's next request, and the proxy returns 503.
-  const http1 = http.createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, answer);
-  const h2c = http2.createServer(answer);
+  const http1 = http.createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, respond);
+  const h2c = http2.createServer(respond);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);

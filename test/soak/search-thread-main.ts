@@ -2,8 +2,8 @@
 import { parentPort } from 'node:worker_threads';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { search } from '../simulation/random-search.ts';
-import type { Batch } from './search-thread.ts';
+import type { SearchBatch } from './search-thread.ts';
 
 const agent = randomAgent();
 
-parentPort?.on('message', (batch: Batch) => parentPort?.postMessage(search({ ...batch, agent })));
+parentPort?.on('message', (batch: SearchBatch) => parentPort?.postMessage(search({ ...batch, agent })));

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { SearchOptions, SearchResult } from '../simulation/random-search.ts';
 
-export type Batch = Pick<SearchOptions, 'seed' | 'runs'>;
+export type SearchBatch = Pick<SearchOptions, 'seed' | 'runs'>;
 
 /**
  * Searches random schedules on a separate thread, with XState's production build, because its development build is
@@ -16,7 +16,7 @@ export class SearchThread {
   });
 
   /** One batch at a time. */
-  search(batch: Batch): Promise<SearchResult> {
+  search(batch: SearchBatch): Promise<SearchResult> {
     return new Promise((resolve, reject) => {
       this.#worker.once('error', reject);
       this.#worker.once('message', (result: SearchResult) => {

@@ -47,7 +47,7 @@ function repeat(seed: number, path: string): number {
     console.log(`seed ${seed}, path ${path}: no violation`);
     return 0;
   }
-  tell(finding);
+  printFinding(finding);
   return 1;
 }
 
@@ -77,13 +77,13 @@ async function soak({ schedules, minutes, workers, seed }: SoakOptions): Promise
   };
   await Promise.all(Array.from({ length: workers }, serve));
   clearInterval(progress);
-  if (finding !== undefined) tell(finding);
-  const verdict = finding === undefined ? 'no violation' : 'VIOLATION';
-  console.log(`soak: ${verdict}, seed ${seed}: ${formatFigures(total, performance.now() - startedAt)}`);
+  if (finding !== undefined) printFinding(finding);
+  const outcomeText = finding === undefined ? 'no violation' : 'VIOLATION';
+  console.log(`soak: ${outcomeText}, seed ${seed}: ${formatFigures(total, performance.now() - startedAt)}`);
   return finding === undefined ? 0 : 1;
 }
 
-function tell(finding: Finding): void {
+function printFinding(finding: Finding): void {
   const path = join(mkdtempSync(join(tmpdir(), 'chartpilot-soak-')), 'run.trace');
   writeRandomTrace(finding.schedule, traceFile(path));
   console.log(formatFinding(finding, path));

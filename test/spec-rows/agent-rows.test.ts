@@ -20,15 +20,15 @@ const table = tableOf('pilot-agent');
 
 function tableOf(part: string): TableRow[] {
   const text = readFileSync(join(packageRoot(), 'docs', 'compatibility.md'), 'utf8');
-  const [, own = ''] = text.split(`\n## ${part}\n`);
-  return own.split('\n').flatMap((line) => {
+  const [, partText = ''] = text.split(`\n## ${part}\n`);
+  return partText.split('\n').flatMap((line) => {
     const [, features, state = '', why = ''] = /^\| (.+?) \| (done|other|no) \|(.*)\|$/.exec(line) ?? [];
     return features === undefined ? [] : [{ features, state, why: why.trim() }];
   });
 }
 
 /** Matches whole words: `wait` does not match `--waitFor`. A word that ends with a separator matches as a prefix. */
-function says(text: string, word: string): boolean {
+function containsWord(text: string, word: string): boolean {
   const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const end = /[_/]$/.test(word) ? '' : `(?![\\w'])`;
   return new RegExp(`(?<![\\w'-])${escaped}${end}`, 'i').test(text);
@@ -36,12 +36,12 @@ function says(text: string, word: string): boolean {
 
 function isTested(section: string, word?: string): boolean {
   const number = new RegExp(`§${section.replace('.', '\\.')}(?![.\\d])`);
-  return titles.some((title) => number.test(title) && (word === undefined || says(title, word)));
+  return titles.some((title) => number.test(title) && (word === undefined || containsWord(title, word)));
 }
 
 /** Problem of a row; `undefined` without a problem. */
-function whyNot(section: string, word: string, level: Level, isNamedByTable: boolean): string | undefined {
-  const rows = table.filter(({ features }) => says(features, word));
+function rowProblem(section: string, word: string, level: Level, isNamedByTable: boolean): string | undefined {
+  const rows = table.filter(({ features }) => containsWord(features, word));
   if (isNamedByTable && rows.length === 0) return 'the table does not name it';
   const refused = rows.filter(({ state }) => state === 'no');
   if (refused.some(({ why }) => why === '')) return 'the table has no reason for its absence';
@@ -50,12 +50,12 @@ function whyNot(section: string, word: string, level: Level, isNamedByTable: boo
 }
 
 /** Sections whose rows have other names in the table. */
-const inOwnWords = new Set(['2.6', '2.8', '10.1', '10.2']);
+const sectionsWithOtherNames = new Set(['2.6', '2.8', '10.1', '10.2']);
 
 test.each(Object.keys(agentRows))('every row of §%s is documented and tested', (section) => {
   const lacking = Object.entries(agentRows[section]!).flatMap(([level, words]) =>
     words.split(/\s+/).flatMap((word) => {
-      const why = whyNot(section, word, level as Level, !inOwnWords.has(section));
+      const why = rowProblem(section, word, level as Level, !sectionsWithOtherNames.has(section));
       return why === undefined ? [] : [`${word} (${level}): ${why}`];
     }),
   );

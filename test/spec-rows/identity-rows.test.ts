@@ -12,7 +12,7 @@ const attacks = [
 ];
 
 interface Row {
-  readonly what: string;
+  readonly attackText: string;
   readonly file: string;
   readonly title: string;
 }
@@ -23,18 +23,18 @@ function rowsIn(text: string): Row[] {
   const [, table = ''] = text.split('\n| attack | rejected by | test |\n');
   const lines = table.split('\n\n')[0]!.split('\n').slice(1);
   return lines.map((line) => {
-    const [, what = '', file = '', title = ''] = /^\| (.+?) \| .+ \| `(.+?)`: `(.+)` \|$/.exec(line) ?? [];
-    return { what, file, title };
+    const [, attackText = '', file = '', title = ''] = /^\| (.+?) \| .+ \| `(.+?)`: `(.+)` \|$/.exec(line) ?? [];
+    return { attackText, file, title };
   });
 }
 
 const rows = rowsIn(textOf('docs/identity-reference.md'));
 
 test.each(attacks)('the table of attacks contains: %s', (words) => {
-  expect(rows.filter(({ what }) => what.includes(words))).not.toEqual([]);
+  expect(rows.filter(({ attackText }) => attackText.includes(words))).not.toEqual([]);
 });
 
-test.each(rows)('the test of this attack exists: $what', ({ file, title }) => {
+test.each(rows)('the test of this attack exists: $attackText', ({ file, title }) => {
   const source = textOf(file);
   expect(source.includes(`'${title}'`) || source.includes(`'${title},`)).toBe(true);
 });

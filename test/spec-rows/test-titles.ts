@@ -20,14 +20,14 @@ const titled = /(?<![.\w])(?:test|it|describe)(?=[.(])(?:\.(?!each)\w+)*(\.each\
 /** @param source of a test file */
 export function titlesIn(source: string): string[] {
   const starts = [...source.matchAll(titled)];
-  let around = '';
+  let suite = '';
   return starts.flatMap((start, index) => {
     const part = source.slice(start.index + start[0].length, starts[index + 1]?.index);
     if (start[1] === undefined) {
       const [, , title = ''] = /^\(\s*(['"`])(.*?)\1,/.exec(part) ?? [];
       const isInside = source[start.index - 1] === ' ';
-      if (start[0].startsWith('describe')) around = title;
-      const name = isInside ? `${around} ${title}` : title;
+      if (start[0].startsWith('describe')) suite = title;
+      const name = isInside ? `${suite} ${title}` : title;
       return title !== '' && name.includes('§') ? [name] : [];
     }
     const [, , title = ''] = /\]\s*(?:as const)?\)\(\s*(['"`])([^\n]*?)\1,/.exec(part) ?? [];

@@ -20,9 +20,9 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 import { programFile } from '../harness/program-files.ts';
 
-export interface Turns {
+export interface LoopTurns {
   /** The longest turn of the event loop, in milliseconds of its thread's CPU time. */
-  readonly longestMs: number;
+  readonly maxMs: number;
   readonly sumMs: number;
 }
 
@@ -107,22 +107,22 @@ export class AttackedMesh {
     stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
       for (const { value } of resources) this.receivedBytes += value.length;
       stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: [...(names[typeUrl] ?? [])] });
-      const ask = (asked: string, wanted: readonly string[]): void => {
-        if (wanted.length === 0 || wanted.join() === names[asked]?.join()) return;
-        names[asked] = wanted;
-        stream.send({ typeUrl: asked, resourceNames: [...wanted] });
+      const requestNames = (requestedType: string, desiredNames: readonly string[]): void => {
+        if (desiredNames.length === 0 || desiredNames.join() === names[requestedType]?.join()) return;
+        names[requestedType] = desiredNames;
+        stream.send({ typeUrl: requestedType, resourceNames: [...desiredNames] });
       };
       if (typeUrl === typeUrls.CDS) {
         const clusters = resources.map(({ value }) => fromBinary(ClusterSchema, value));
         this.#seenHosts = new Set(clusters.map(({ name }) => name.split('|').at(-1)!));
-        ask(
+        requestNames(
           typeUrls.EDS,
           clusters.filter(({ edsClusterConfig }) => edsClusterConfig !== undefined).map(({ name }) => name),
         );
       }
       if (typeUrl === typeUrls.LDS) {
         const listeners = resources.map(({ value }) => fromBinary(ListenerSchema, value));
-        ask(typeUrls.RDS, [...new Set(listeners.flatMap(routesOf))]);
+        requestNames(typeUrls.RDS, [...new Set(listeners.flatMap(routesOf))]);
       }
     };
     stream.send({ node, typeUrl: typeUrls.CDS });
@@ -185,7 +185,7 @@ export class AttackedMesh {
    * As {@link pushMs}, with the turns of the event loop during that time. Their CPU time does not depend on the load of
    * the machine.
    */
-  async pushCost(): Promise<Turns & { readonly ms: number }> {
+  async pushCost(): Promise<LoopTurns & { readonly ms: number }> {
     await this.turns();
     const ms = await this.pushMs();
     return { ms, ...(await this.turns()) };
@@ -223,10 +223,10 @@ export class AttackedMesh {
   }
 
   /** Turns of the event loop since the last call. */
-  async turns(): Promise<Turns> {
+  async turns(): Promise<LoopTurns> {
     const line = await this.#report('SIGUSR2', /^turns: /);
-    const [, longest, sum] = /longest ([\d.]+) sum ([\d.]+)/.exec(line)!;
-    return { longestMs: Number(longest), sumMs: Number(sum) };
+    const [, max, sum] = /longest ([\d.]+) sum ([\d.]+)/.exec(line)!;
+    return { maxMs: Number(max), sumMs: Number(sum) };
   }
 
   /** Heap and buffers after garbage collection, in MiB. */

@@ -11,7 +11,7 @@ export interface LargeObject {
   /** The object has no long list and is accepted at any size. */
   readonly isText?: true;
   /** Description of the large part. */
-  readonly what: string;
+  readonly title: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -40,12 +40,12 @@ const host = (index: number): string => `h${index}.mallory.test`;
 const ports = (count: number, protocol: string, name = 'number') =>
   times(count, (i) => ({ [name]: 1000 + i, name: `p${i}`, protocol }));
 
-const spec = (what: string, fields: object, more: Partial<LargeObject> = {}): LargeObject => ({
-  what,
+const spec = (title: string, fields: object, more: Partial<LargeObject> = {}): LargeObject => ({
+  title,
   body: { spec: fields },
   ...more,
 });
-const body = (what: string, fields: Readonly<Record<string, unknown>>): LargeObject => ({ what, body: fields });
+const body = (title: string, fields: Readonly<Record<string, unknown>>): LargeObject => ({ title, body: fields });
 
 const app = { matchLabels: { app: 'mallory' } };
 const route = [{ destination: { host: 'web.bank.test' } }];
@@ -287,7 +287,7 @@ export const largestObjects: { readonly [K in KindName]: () => readonly LargeObj
   ],
   EndpointSlice: () => [
     {
-      what: '1,000 endpoints x 100 ports (limits of the API server)',
+      title: '1,000 endpoints x 100 ports (limits of the API server)',
       labels: { 'kubernetes.io/service-name': 'victim-of-slice' },
       body: {
         addressType: 'IPv4',
@@ -296,7 +296,7 @@ export const largestObjects: { readonly [K in KindName]: () => readonly LargeObj
       },
     },
     {
-      what: 'endpoints beyond the limits of the API server',
+      title: 'endpoints beyond the limits of the API server',
       labels: { 'kubernetes.io/service-name': 'victim-of-slice' },
       body: {
         addressType: 'IPv4',

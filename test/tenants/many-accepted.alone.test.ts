@@ -90,11 +90,11 @@ it("a client receives a tenant's Services with thousands of ports without a long
     const received = (): number => [...mesh.hosts].filter((host) => host.startsWith(`ports-${turn}-`)).length;
     await eventually('the client has the clusters of all that may be exported', () => received() >= exported);
     await mesh.pushMs();
-    const { longestMs } = await mesh.turns();
-    stretches.push(longestMs / factor);
+    const { maxMs } = await mesh.turns();
+    stretches.push(maxMs / factor);
     for (const name of names) mesh.remove('Service', { metadata: { name, namespace: 'mallory' } });
     await mesh.pushMs();
-    if (longestMs / factor <= maxStretchMs) break;
+    if (maxMs / factor <= maxStretchMs) break;
   }
   console.log(
     `${services} Services of ${portsOfService} ports: longest stretch ${Math.min(...stretches).toFixed(0)} ms`,

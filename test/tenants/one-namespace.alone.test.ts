@@ -74,18 +74,18 @@ async function attack(kind: KindName): Promise<Cost> {
   const idle = [await mesh.pushCost(), await mesh.pushCost(), await mesh.pushCost()];
   const idleMs = median(idle.map(({ ms }) => ms));
   const idleCpuMs = Math.max(minIdleMs, median(idle.map(({ sumMs }) => sumMs)));
-  const before = mesh.receivedBytes;
-  for (const [index, { what: _, isText: __, body, labels }] of objects.entries()) {
+  const bytesBefore = mesh.receivedBytes;
+  for (const [index, { title: _, isText: __, body, labels }] of objects.entries()) {
     const { metadata } = nameOf(kind, index);
     mesh.attack(kind, { ...body, metadata: { ...metadata, ...(labels && { labels }) } });
   }
   // Waits until the attack itself is read, so that only its after-effects are measured later.
   await mesh.pushMs();
-  const { longestMs } = await mesh.turns();
+  const { maxMs } = await mesh.turns();
   const push = await mesh.pushCost();
-  const bytes = mesh.receivedBytes - before;
+  const bytes = mesh.receivedBytes - bytesBefore;
   const pushFactor = Math.min(push.ms / idleMs, push.sumMs / idleCpuMs);
-  return { stretchMs: Math.max(longestMs, push.longestMs), pushFactor, bytes, idleMs };
+  return { stretchMs: Math.max(maxMs, push.maxMs), pushFactor, bytes, idleMs };
 }
 
 function removeAll(kind: KindName): void {
@@ -141,7 +141,7 @@ describe('one megabyte of the largest lists of every kind', () => {
       for (let round = 0; round < tries; round++) {
         factor = await slowness();
         const cost = await attack(kind);
-        best = best === undefined ? cost : lesser(best, cost);
+        best = best === undefined ? cost : lowerFactor(best, cost);
         if (rejected(kind) && reportsStatus(kind)) {
           await eventually(`the status of ${kind} reports the limit`, () => isReportedInStatus(kind));
         } else if (kindsWithEvents.has(kind)) {
@@ -169,7 +169,7 @@ describe('one megabyte of the largest lists of every kind', () => {
   });
 });
 
-function lesser(one: Cost, other: Cost): Cost {
+function lowerFactor(one: Cost, other: Cost): Cost {
   return {
     stretchMs: Math.min(one.stretchMs, other.stretchMs),
     pushFactor: Math.min(one.pushFactor, other.pushFactor),

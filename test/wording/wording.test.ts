@@ -14,7 +14,7 @@ import { textFiles, wordingOf, wordingRules } from './wording.ts';
 const wording = await wordingOf();
 const linesOf = async (file: string, text: string) => (await wording(file, text)).map(({ line }) => line);
 
-describe('each rule', () => {
+describe('wording rules', () => {
   test.each(wordingRules().map((rule) => [rule.wrong, rule] as const))(
     'a wording rule finds "%s" and accepts its correction',
     async (_, rule) => {
@@ -31,7 +31,7 @@ describe('each rule', () => {
   });
 });
 
-describe('what is checked', () => {
+describe('checked texts', () => {
   test('all text of a Markdown file except code is checked', async () => {
     const text = '# Told\n\n| a | is told |\n|---|---|\n| `told` | told |\n\n```sh\ntold\n```\n\n- [told](told.md)\n';
     expect(await linesOf('README.md', text)).toEqual([1, 3, 5, 11]);
@@ -113,7 +113,7 @@ describe('the rules of names', () => {
   });
 });
 
-describe('code', () => {
+describe('the lint of code', () => {
   const check = (file: string, lines: readonly string[]) =>
     codeWordingOf()(file, `${lines.join('\n')}\n`).map(({ line, message }) => `${line} ${message.split(':')[0]}`);
 

@@ -95,13 +95,13 @@ describe.each(programs)('%s is run', (program) => {
     const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };
     const child = spawn('/bin/sh', [join(root, 'bin', program)], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     onTestFinished(() => void child.kill('SIGKILL'));
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text));
-    await eventually('it has begun', () => said.includes('begun'));
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));
+    await eventually('it has begun', () => output.includes('begun'));
     child.kill('SIGUSR1');
-    await eventually('the signal has come', () => /inspector|Debugger/.test(said));
-    expect(said).toContain('Starting inspector on 192.0.2.1:9229 failed');
-    expect(said).not.toContain('Debugger listening');
+    await eventually('the signal has come', () => /inspector|Debugger/.test(output));
+    expect(output).toContain('Starting inspector on 192.0.2.1:9229 failed');
+    expect(output).not.toContain('Debugger listening');
   });
 
   test('NODE_OPTIONS can enable the inspector', () => {
@@ -169,21 +169,21 @@ test.each(['small-memory', 'later-compilers'])('%s only sets V8 flags of the pac
 describe('the version of Node', () => {
   const script = readFileSync(join(bin, 'node-version.cjs'), 'utf8');
 
-  interface Judgement {
-    readonly said: string;
+  interface NodeCheck {
+    readonly output: string;
     readonly code: number | undefined;
     /** Folder of the compile cache. */
-    readonly kept: string | undefined;
+    readonly cacheFolder: string | undefined;
   }
 
-  function judged(node: string): Judgement {
-    const seen = { said: '', code: undefined as number | undefined, kept: undefined as string | undefined };
+  function checkNode(node: string): NodeCheck {
+    const seen = { output: '', code: undefined as number | undefined, cacheFolder: undefined as string | undefined };
     const ended = new Error('the process has ended');
     const process = {
       versions: { node },
       version: `v${node}`,
       execPath: '/opt/node',
-      stderr: { write: (text: string) => (seen.said += text) },
+      stderr: { write: (text: string) => (seen.output += text) },
       exit: (code: number) => {
         seen.code = code;
         throw ended;
@@ -191,11 +191,11 @@ describe('the version of Node', () => {
     };
     const modules: Record<string, object> = {
       'node:path': { join },
-      'node:module': { enableCompileCache: (folder: string) => (seen.kept = folder) },
+      'node:module': { enableCompileCache: (folder: string) => (seen.cacheFolder = folder) },
     };
     try {
-      const surroundings = { process, require: (name: string) => modules[name], __dirname: bin };
-      runInContext(script, createContext(surroundings));
+      const context = { process, require: (name: string) => modules[name], __dirname: bin };
+      runInContext(script, createContext(context));
     } catch (error) {
       if (error !== ended) throw error;
     }
@@ -208,15 +208,15 @@ describe('the version of Node', () => {
     };
     expect(engines.node).toBe('>=22.22');
     for (const node of ['22.22.0', '22.23.1', '23.0.0', '24.21.0', '100.1.0']) {
-      expect(judged(node), node).toEqual({
-        ...{ said: '', code: undefined },
-        kept: join(packageRoot(), 'dist/compile-cache'),
+      expect(checkNode(node), node).toEqual({
+        ...{ output: '', code: undefined },
+        cacheFolder: join(packageRoot(), 'dist/compile-cache'),
       });
     }
     for (const node of ['22.21.9', '22.3.0', '20.99.0', '4.9.1']) {
-      const { said, code, kept } = judged(node);
-      expect([code, kept], node).toEqual([1, undefined]);
-      expect(said).toBe(
+      const { output, code, cacheFolder } = checkNode(node);
+      expect([code, cacheFolder], node).toEqual([1, undefined]);
+      expect(output).toBe(
         `chartpilot needs Node 22.22 or newer; /opt/node is v${node}.\n` +
           '  → Put a newer one into PATH, or install chartpilot with its optional dependencies: Node 24 is one of them.\n',
       );

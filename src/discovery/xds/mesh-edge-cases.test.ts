@@ -3,7 +3,7 @@
 import { test as base, describe, expect } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
-import { deltaSidecar, type Seen, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
+import { type AdsResponse, deltaSidecar, type ProtocolSidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
@@ -59,9 +59,9 @@ const cluster = (name: string): string => `outbound|80||${name}.example.com`;
 interface World {
   /** Replaces the files. */
   apply(...documents: string[]): void;
-  sidecar(): Sidecar;
+  sidecar(): ProtocolSidecar;
   /** Sidecar with all resources acknowledged. */
-  served(): Promise<Sidecar>;
+  served(): Promise<ProtocolSidecar>;
 }
 
 for (const protocol of ['state of the world', 'delta'] as const) {
@@ -81,7 +81,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       const server: AdsServer = createAdsServer({ source, logger: silentLogger });
       const { port } = await server.listen('127.0.0.1:0');
       endings.push(() => server.close());
-      const sidecar = (): Sidecar => {
+      const sidecar = (): ProtocolSidecar => {
         const client = new AdsTestClient(port);
         endings.unshift(() => client.close());
         return protocol === 'delta' ? deltaSidecar(client, node) : sotwSidecar(client, node);
@@ -134,7 +134,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       const seen = await upTo(sidecar, clusterType);
       expect(seen.names).toContain(cluster('fresh'));
       const all = [cluster('cart'), cluster('user'), cluster('fresh')];
-      sidecar.ask(endpointType, protocol === 'delta' ? [cluster('fresh')] : all);
+      sidecar.requestNames(endpointType, protocol === 'delta' ? [cluster('fresh')] : all);
       const endpoints = await upTo(sidecar, endpointType, ({ names }) => names.includes(cluster('fresh')));
       expect(endpoints.names).toContain(cluster('fresh'));
     });
@@ -183,12 +183,16 @@ for (const protocol of ['state of the world', 'delta'] as const) {
 }
 
 /** Requests a type and acknowledges the response. */
-async function take(sidecar: Sidecar, typeUrl: string, names: readonly string[]): Promise<void> {
-  sidecar.ask(typeUrl, names);
+async function take(sidecar: ProtocolSidecar, typeUrl: string, names: readonly string[]): Promise<void> {
+  sidecar.requestNames(typeUrl, names);
   sidecar.ack(await upTo(sidecar, typeUrl), names);
 }
 
-async function upTo(sidecar: Sidecar, typeUrl: string, suits: (seen: Seen) => boolean = () => true): Promise<Seen> {
+async function upTo(
+  sidecar: ProtocolSidecar,
+  typeUrl: string,
+  suits: (seen: AdsResponse) => boolean = () => true,
+): Promise<AdsResponse> {
   for (;;) {
     const seen = await sidecar.next();
     if (seen.typeUrl === typeUrl && suits(seen)) return seen;

@@ -24,16 +24,16 @@ describe('an object of one megabyte', () => {
       const { config, problems } = read(kind, large);
       const errors = problems.filter(({ severity }) => severity === 'error');
       if (large.isText) {
-        expect(errors, large.what).toEqual([]);
+        expect(errors, large.title).toEqual([]);
         continue;
       }
-      expect(config === undefined, large.what).toBe(true);
-      expect(errors.length, large.what).toBeGreaterThan(0);
-      expect(errors.length, large.what).toBeLessThan(5);
+      expect(config === undefined, large.title).toBe(true);
+      expect(errors.length, large.title).toBeGreaterThan(0);
+      expect(errors.length, large.title).toBeLessThan(5);
       for (const { field, code, expected, got } of errors) {
-        expect(field, large.what).toMatch(/\w/);
-        expect(['LIMIT_EXCEEDED', 'FIELD_TOO_LARGE'], large.what).toContain(code);
-        expect([expected, got], large.what).toEqual([
+        expect(field, large.title).toMatch(/\w/);
+        expect(['LIMIT_EXCEEDED', 'FIELD_TOO_LARGE'], large.title).toContain(code);
+        expect([expected, got], large.title).toEqual([
           expect.stringMatching(/^at most \d+ ./),
           expect.stringMatching(/^\d+$/),
         ]);
@@ -47,14 +47,14 @@ describe('an object at its limits', () => {
     for (const large of largestAccepted[kind]!()) {
       const { problems, config } = read(kind, large);
       expect(problems.filter(({ severity }) => severity === 'error').map(({ message }) => message)).toEqual([]);
-      expect(config, large.what).toBeDefined();
+      expect(config, large.title).toBeDefined();
     }
   });
 });
 
 describe('the stand-in for a restriction that exceeds a limit', () => {
   const standIn = (kind: KindName, spec: object) =>
-    read(kind, { what: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
+    read(kind, { title: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
   const many = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
     Array.from({ length: count }, (_, index) => item(index));
 

@@ -18,7 +18,7 @@ export interface ClusterSize {
 }
 
 /** Concurrent writes. */
-const underWay = 32;
+const concurrentWrites = 32;
 const nodes = resourceOf('Node');
 const podsOfNode = 100;
 const port = 8080;
@@ -55,11 +55,11 @@ export class FilledCluster {
     programs.onEnd(async () => cluster.end());
     await cluster.begin(server);
     await defineKinds(cluster);
-    const made = new FilledCluster(cluster, size);
+    const filled = new FilledCluster(cluster, size);
     const hosts = Math.ceil(size.pods / podsOfNode);
-    await each(hosts, (node) => made.#writeNode(node));
-    await each(size.services, (service) => made.#writeService(service));
-    return made;
+    await each(hosts, (node) => filled.#writeNode(node));
+    await each(size.services, (service) => filled.#writeService(service));
+    return filled;
   }
 
   /** Addresses of ready endpoints by the names of the clusters that proxies have. */
@@ -129,7 +129,7 @@ export class FilledCluster {
 
   async #rollService(service: number, mark?: string): Promise<void> {
     const pods = this.#pods[service]!;
-    for (const [index, before] of pods.entries()) {
+    for (const [index, replacedPod] of pods.entries()) {
       const number = this.#replaced++;
       const isLast = index === pods.length - 1;
       const address =
@@ -138,7 +138,7 @@ export class FilledCluster {
       await this.#writePod(service, pod, true);
       pods[index] = pod;
       await this.#writeSlice(service);
-      await this.cluster.delete(of.pods, before.name);
+      await this.cluster.delete(of.pods, replacedPod.name);
     }
   }
 
@@ -200,7 +200,7 @@ export class FilledCluster {
   }
 }
 
-async function each(count: number, work: (n: number) => Promise<unknown>, atOnce = underWay): Promise<void> {
+async function each(count: number, work: (n: number) => Promise<unknown>, atOnce = concurrentWrites): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
     while (next < count) await work(next++);

@@ -13,7 +13,7 @@ import { type CollectedMemory, collectedMemory } from '../push/collected-memory.
 import { startPilot } from '../push/servers.ts';
 import type { FilledCluster } from './filled-cluster.ts';
 
-export interface FollowingPilot {
+export interface ClusterPilot {
   readonly pid: number;
   readonly port: number;
   readonly readyMs: number;
@@ -22,16 +22,16 @@ export interface FollowingPilot {
   /** Collects garbage first. */
   collectedMemory(): Promise<CollectedMemory>;
   /** Prints the memory after a garbage collection. */
-  tellMemory(when: string): Promise<void>;
+  printMemory(when: string): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** @param executable replaces the one in `bin/` */
-export async function startFollowing(
+export async function startClusterPilot(
   programs: Programs,
   { cluster }: FilledCluster,
   executable?: string,
-): Promise<FollowingPilot> {
+): Promise<ClusterPilot> {
   const kubeconfig = join(programs.root, 'kubeconfig');
   writeKubeconfig(kubeconfig, cluster);
   const [inspectorPort, ...ports] = await freePorts(4);
@@ -56,7 +56,7 @@ export async function startFollowing(
     port: pilot.port,
     inspector,
     collectedMemory: () => collectedMemory(pilot.pid, inspector),
-    tellMemory: async (when) => {
+    printMemory: async (when) => {
       const { rssMib, peakMib } = memoryOf(pilot.pid);
       const { heapMib, buffersMib } = await collectedMemory(pilot.pid, inspector);
       const [rss, peak, heap, buffers] = [rssMib, peakMib, heapMib, buffersMib].map((mib) => mib.toFixed(0));

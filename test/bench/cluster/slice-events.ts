@@ -14,7 +14,7 @@ import type { Programs } from '../programs.ts';
 import { nextMark, settleMs } from '../push/push-run.ts';
 import { medianOf, quantileOf } from '../statistics.ts';
 import type { FilledCluster } from './filled-cluster.ts';
-import { type FollowingPilot, startFollowing } from './following-pilot.ts';
+import { type ClusterPilot, startClusterPilot } from './following-pilot.ts';
 
 export interface SliceEventsPlan {
   readonly sidecars: number;
@@ -49,7 +49,7 @@ interface Window {
 }
 
 interface Subject {
-  readonly pilot: FollowingPilot;
+  readonly pilot: ClusterPilot;
   readonly fleet: FleetProcess;
   readonly heapMib: number;
   readonly ackMs: number[];
@@ -117,7 +117,7 @@ async function startSubject(
   sidecars: number,
   executable: string | undefined,
 ): Promise<Subject> {
-  const pilot = await startFollowing(programs, filled, executable);
+  const pilot = await startClusterPilot(programs, filled, executable);
   const fleet = new FleetProcess(programs.env);
   programs.onEnd(() => fleet.end());
   await fleet.ready();

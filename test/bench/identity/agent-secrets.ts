@@ -13,7 +13,7 @@ import { SecretClient } from '../../harness/secret-client.ts';
 import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
 
-export interface AgentPlace {
+export interface AgentCredentials {
   /** TLS port. */
   readonly securePort: number;
   /** PEM. */
@@ -23,18 +23,22 @@ export interface AgentPlace {
 
 export interface AgentFigures {
   /** From a request on a new stream to its response. */
-  readonly answerMs: readonly number[];
+  readonly responseMs: readonly number[];
   /** Resident memory after some SDS streams and an idle period, as with an Envoy. */
   readonly rssMib: number;
   readonly rssAfterStreamsMib: number;
 }
 
 const startsWithinMs = 60_000;
-const answersWithinMs = 10_000;
+const maxResponseMs = 10_000;
 const restMs = 5_000;
 
 /** @param streams number of sequential SDS streams that request the certificate */
-export async function measureAgent(programs: Programs, place: AgentPlace, streams: number): Promise<AgentFigures> {
+export async function measureAgent(
+  programs: Programs,
+  place: AgentCredentials,
+  streams: number,
+): Promise<AgentFigures> {
   const [admin, status, dns] = await freePorts(3);
   const folder = join(programs.root, 'agent');
   const secrets = join(folder, 'var/run/secrets');
@@ -61,29 +65,29 @@ export async function measureAgent(programs: Programs, place: AgentPlace, stream
   const hopeless = (): string | undefined => agent.hopeless();
   await eventually('Envoy has its configuration through the agent', isReady, { deadlineMs: startsWithinMs, hopeless });
   const socket = join(secrets, 'workload-spiffe-uds/socket');
-  await answerOf(socket);
+  await measureResponse(socket);
   await sleep(restMs);
   const { rssMib } = memoryOf(agent.pid);
-  const answerMs: number[] = [];
-  for (let i = 0; i < streams; i++) answerMs.push(await answerOf(socket));
-  return { answerMs, rssMib, rssAfterStreamsMib: memoryOf(agent.pid).rssMib };
+  const responseMs: number[] = [];
+  for (let i = 0; i < streams; i++) responseMs.push(await measureResponse(socket));
+  return { responseMs, rssMib, rssAfterStreamsMib: memoryOf(agent.pid).rssMib };
 }
 
 /** Opens a new stream, as Envoy does for each secret. */
-async function answerOf(socket: string): Promise<number> {
+async function measureResponse(socket: string): Promise<number> {
   const client = await SecretClient.open(socket);
   try {
     const since = performance.now();
     client.ask('default');
     while (client.responses.length === 0) {
-      if (performance.now() - since > answersWithinMs)
+      if (performance.now() - since > maxResponseMs)
         throw new Error(`no certificate: ${client.ended ?? 'no response'}`);
       await setImmediate();
     }
     const ms = performance.now() - since;
-    const [answer] = client.responses;
-    if (answer!.chain === '' || answer!.key === '') throw new Error('a response without a certificate');
-    client.acknowledge(answer!, 'default');
+    const [response] = client.responses;
+    if (response!.chain === '' || response!.key === '') throw new Error('a response without a certificate');
+    client.acknowledge(response!, 'default');
     return ms;
   } finally {
     client.close();

@@ -14,7 +14,7 @@ export interface AgentPlan {
   readonly request: Uint8Array;
 }
 
-export type Answer =
+export type CertificateResult =
   | { readonly is: 'signed'; readonly bytes: number }
   /** The queue was full. The client may retry after `afterMs`. */
   | { readonly is: 'deferred'; readonly afterMs: number }
@@ -32,9 +32,9 @@ export class FakeAgent {
   }
 
   /** Sends one request over a reused connection. */
-  ask(): Promise<Answer> {
+  requestCertificate(): Promise<CertificateResult> {
     const { token, request } = this.#plan;
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const { promise, resolve } = Promise.withResolvers<CertificateResult>();
     const session = this.#connected();
     const stream = session.request({
       [constants.HTTP2_HEADER_METHOD]: 'POST',

@@ -17,14 +17,14 @@ export interface IdentityFigures {
   readonly agentRssAfterStreamsMib: number;
 }
 
-export interface Goal {
-  readonly what: string;
-  readonly wanted: string;
+export interface IdentityGoal {
+  readonly figureName: string;
+  readonly expected: string;
   readonly measured: number;
   readonly isMet: boolean;
 }
 
-export function goalsOf(figures: IdentityFigures): Goal[] {
+export function goalsOf(figures: IdentityFigures): IdentityGoal[] {
   const grownMs = figures.pushBesideSigningP99Ms - figures.pushP99Ms;
   return [
     atLeast('certificates signed a second', figures.certificatesPerSecond, 500),
@@ -36,10 +36,10 @@ export function goalsOf(figures: IdentityFigures): Goal[] {
 }
 
 /** A missing figure does not meet its goal. */
-function atLeast(what: string, measured: number, limit: number): Goal {
-  return { what, wanted: `at least ${limit}`, measured, isMet: measured >= limit };
+function atLeast(figureName: string, measured: number, limit: number): IdentityGoal {
+  return { figureName, expected: `at least ${limit}`, measured, isMet: measured >= limit };
 }
 
-function atMost(what: string, measured: number, limit: number): Goal {
-  return { what, wanted: `at most ${limit}`, measured, isMet: measured <= limit };
+function atMost(figureName: string, measured: number, limit: number): IdentityGoal {
+  return { figureName, expected: `at most ${limit}`, measured, isMet: measured <= limit };
 }

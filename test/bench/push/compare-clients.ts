@@ -8,7 +8,7 @@ import type { Programs } from '../programs.ts';
 import { medianOf } from '../statistics.ts';
 import { runPushes, settleMs } from './push-run.ts';
 import { type StartServer, waitForPort } from './servers.ts';
-import type { Subject } from './subjects.ts';
+import type { MeasuredServers } from './subjects.ts';
 
 /** Figures of one client for one server. */
 export interface ClientView {
@@ -28,14 +28,14 @@ export interface ClientView {
 export const tolerance = { bytesShare: 0.01, timeShare: 0.35, timeMs: 60 } as const;
 
 /** One sentence for each figure that differs by more than the tolerance, also if our client is faster. */
-export function disagreements(who: string, ours: ClientView, theirs: ClientView): string[] {
+export function disagreements(label: string, ours: ClientView, theirs: ClientView): string[] {
   return (Object.keys(ours) as (keyof ClientView)[]).flatMap((key) => {
     const difference = Math.abs(ours[key] - theirs[key]);
     const { bytesShare, timeShare, timeMs } = tolerance;
     const allowed = key.endsWith('Bytes') ? theirs[key] * bytesShare : Math.max(timeMs, theirs[key] * timeShare);
     return difference <= allowed
       ? []
-      : [`${who}: ${key} is ${Math.round(ours[key])} with our client, ${Math.round(theirs[key])} with the other`];
+      : [`${label}: ${key} is ${Math.round(ours[key])} with our client, ${Math.round(theirs[key])} with the other`];
   });
 }
 
@@ -48,7 +48,7 @@ export interface ComparePlan {
 /** Runs both clients alternately against new servers. @returns differences beyond the tolerance */
 export async function compareWithXdsload(
   programs: Programs,
-  { startPilot, startGo }: Subject,
+  { startPilot, startGo }: MeasuredServers,
   { xdsload, sidecars, rounds }: ComparePlan,
 ): Promise<string[]> {
   const problems: string[] = [];
@@ -62,13 +62,13 @@ export async function compareWithXdsload(
       const theirs: ClientView[] = [];
       for (let round = 0; round < rounds; round++) {
         ours.push(await ourView(programs, start, protocol, sidecars));
-        theirs.push(await theirView(programs, start, protocol, sidecars, xdsload));
+        theirs.push(await xdsloadView(programs, start, protocol, sidecars, xdsload));
       }
       const [a, b] = [medians(ours), medians(theirs)];
-      const who = `${name}, ${protocol}`;
-      print(`${who}: ours ${formatView(a)}`);
-      print(`${' '.repeat(who.length)}  xdsload ${formatView(b)}`);
-      problems.push(...disagreements(who, a, b));
+      const label = `${name}, ${protocol}`;
+      print(`${label}: ours ${formatView(a)}`);
+      print(`${' '.repeat(label.length)}  xdsload ${formatView(b)}`);
+      problems.push(...disagreements(label, a, b));
     }
   }
   print(problems.length === 0 ? 'both clients see the same' : `${problems.length} disagreements`);
@@ -101,7 +101,7 @@ interface XdsloadReport {
   readonly triggers: readonly { readonly median_of_max_ms: number; readonly median_wire_bytes: number }[];
 }
 
-async function theirView(
+async function xdsloadView(
   programs: Programs,
   start: StartServer,
   protocol: Protocol,

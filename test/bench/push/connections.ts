@@ -15,7 +15,7 @@ import type { MeshChange } from './mesh-files.ts';
 import { type Figure, figure } from './push-figures.ts';
 import { nextMark, settleMs } from './push-run.ts';
 import { type PushServer, waitForPort } from './servers.ts';
-import type { Subjects } from './subjects.ts';
+import type { AllMeasuredServers } from './subjects.ts';
 
 /** Share of all sidecars that are connected at each step. */
 const shares = [0.1, 0.2, 0.5, 1] as const;
@@ -43,7 +43,7 @@ interface ChangeCost {
 }
 
 /** All sidecars reconnect at once. Times start when the new server listens. */
-export interface Herd {
+export interface Reconnect {
   /** Name of the admission limit. */
   readonly limit: string;
   readonly connections: number;
@@ -56,7 +56,7 @@ export interface Herd {
 }
 
 /** Limits on new streams per second of the server to which the sidecars reconnect. */
-const herdLimits: Readonly<Record<string, NodeJS.ProcessEnv>> = {
+const reconnectLimits: Readonly<Record<string, NodeJS.ProcessEnv>> = {
   'without a limit': {},
   'the default limit': { PILOT_MAX_REQUESTS_PER_SECOND: undefined },
 };
@@ -64,7 +64,7 @@ const herdLimits: Readonly<Record<string, NodeJS.ProcessEnv>> = {
 /** Measures all steps on one server, kills it, and lets all sidecars reconnect to the next one. */
 export async function measureConnections(
   programs: Programs,
-  subjects: Subjects,
+  subjects: AllMeasuredServers,
   { services, sidecars }: ConnectionsPlan,
 ): Promise<Figure[]> {
   const { startPilot } = await subjects.of(services);
@@ -79,12 +79,12 @@ export async function measureConnections(
   // With few sidecars several shares are the same number. A repeated step would wait for sidecars that never connect.
   for (const connections of new Set(shares.map((share) => Math.ceil(sidecars * share)))) {
     const step = await grow(server, crowd, inspector, connections);
-    tellStep(step);
+    printStep(step);
     steps.push(step);
   }
   inspector.close();
-  const herds: Herd[] = [];
-  for (const [limit, env] of Object.entries(herdLimits)) {
+  const herds: Reconnect[] = [];
+  for (const [limit, env] of Object.entries(reconnectLimits)) {
     const bytesBefore = await crowd.messageBytes();
     let listensAtMs = 0;
     const { fullAtMs, attempts, reasons } = await crowd.returnAfter(async () => {
@@ -150,7 +150,7 @@ function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections'
   };
 }
 
-function connectionFigures(steps: readonly ConnectionsStep[], herds: readonly Herd[]): Figure[] {
+function connectionFigures(steps: readonly ConnectionsStep[], herds: readonly Reconnect[]): Figure[] {
   const { heapKib, buffersKib, rssKib } = memoryPerConnection(steps);
   const ofMemory = { heap: heapKib, 'buffers outside of it': buffersKib, resident: rssKib };
   return [
@@ -174,7 +174,7 @@ function connectionFigures(steps: readonly ConnectionsStep[], herds: readonly He
   ];
 }
 
-function tellStep({ connections, opened, endpoint, route, memory }: ConnectionsStep): void {
+function printStep({ connections, opened, endpoint, route, memory }: ConnectionsStep): void {
   const costs = (all: readonly ChangeCost[]): string =>
     `${medianOf(all.map(({ ackMs }) => ackMs)).toFixed(0)}/${medianOf(all.map(({ cpuMs }) => cpuMs)).toFixed(0)}`;
   print(

@@ -21,24 +21,27 @@ export interface CallFrame {
   readonly columnNumber: number;
 }
 
-export interface Call {
+export interface ProfiledCall {
   readonly name: string;
   /** File of the function as `src/…`, `node:…` or a package name; empty for functions of the engine. */
   readonly place: string;
   /** Includes all callees. */
   totalUs: number;
-  readonly calls: Call[];
+  readonly calls: ProfiledCall[];
 }
 
 /** @param nameOf calls with equal name and place under one caller are merged */
-export function callTree(profile: CpuProfile, nameOf: (frame: CallFrame) => { name: string; place: string }): Call {
-  const selfUs = new Map<number, number>();
+export function callTree(
+  profile: CpuProfile,
+  nameOf: (frame: CallFrame) => { name: string; place: string },
+): ProfiledCall {
+  const ownUs = new Map<number, number>();
   profile.samples.forEach((id, i) => {
-    selfUs.set(id, (selfUs.get(id) ?? 0) + (profile.timeDeltas[i] ?? 0));
+    ownUs.set(id, (ownUs.get(id) ?? 0) + (profile.timeDeltas[i] ?? 0));
   });
   const byId = new Map(profile.nodes.map((node) => [node.id, node]));
-  const root: Call = { name: 'all', place: '', totalUs: 0, calls: [] };
-  const add = (id: number, caller: Call): number => {
+  const root: ProfiledCall = { name: 'all', place: '', totalUs: 0, calls: [] };
+  const add = (id: number, caller: ProfiledCall): number => {
     const node = byId.get(id);
     if (node === undefined || node.callFrame.functionName === '(idle)') return 0;
     const { name, place } = nameOf(node.callFrame);
@@ -47,7 +50,7 @@ export function callTree(profile: CpuProfile, nameOf: (frame: CallFrame) => { na
       call = { name, place, totalUs: 0, calls: [] };
       caller.calls.push(call);
     }
-    const us = (selfUs.get(id) ?? 0) + (node.children ?? []).reduce((sum, child) => sum + add(child, call), 0);
+    const us = (ownUs.get(id) ?? 0) + (node.children ?? []).reduce((sum, child) => sum + add(child, call), 0);
     call.totalUs += us;
     return us;
   };

@@ -54,6 +54,6 @@ describe('a flame graph', () => {
   });
 
   test('a flame graph omits calls that are too small to see', () => {
-    expect(drawFlameGraph(tree, { title: '', leastShare: 0.55 }).match(/<g>/g)).toHaveLength(2);
+    expect(drawFlameGraph(tree, { title: '', minShare: 0.55 }).match(/<g>/g)).toHaveLength(2);
   });
 });

@@ -1,10 +1,10 @@
 /** A flame graph as an SVG without scripts: callers above callees, with CPU time as width. Pure. */
-import type { Call } from './cpu-profile.ts';
+import type { ProfiledCall } from './cpu-profile.ts';
 
 export interface FlameOptions {
   readonly title: string;
   /** Calls with a smaller share of the total time are omitted. */
-  readonly leastShare?: number;
+  readonly minShare?: number;
 }
 
 const width = 1_200;
@@ -14,7 +14,11 @@ const margin = 10;
 const characterWidth = 6.1;
 
 /** Areas of the program with their colours; the first match applies. */
-const areas: readonly { readonly name: string; readonly color: string; readonly holds: (call: Call) => boolean }[] = [
+const areas: readonly {
+  readonly name: string;
+  readonly color: string;
+  readonly holds: (call: ProfiledCall) => boolean;
+}[] = [
   { name: 'streams', color: '#f4a261', holds: ({ place }) => place.startsWith('src/discovery/xds') },
   {
     name: 'generation and cache',
@@ -28,16 +32,16 @@ const areas: readonly { readonly name: string; readonly color: string; readonly 
   { name: 'Node', color: '#cfd8dc', holds: () => true },
 ];
 
-export function drawFlameGraph(root: Call, { title, leastShare = 0.004 }: FlameOptions): string {
+export function drawFlameGraph(root: ProfiledCall, { title, minShare = 0.004 }: FlameOptions): string {
   const boxes: string[] = [];
   let depth = 0;
   const scale = (width - 2 * margin) / Math.max(1, root.totalUs);
-  const draw = (call: Call, x: number, row: number): void => {
+  const draw = (call: ProfiledCall, x: number, row: number): void => {
     depth = Math.max(depth, row + 1);
     boxes.push(box(call, { x, row, width: call.totalUs * scale, share: call.totalUs / root.totalUs }));
     let at = x;
     for (const inner of call.calls.toSorted((a, b) => b.totalUs - a.totalUs)) {
-      if (inner.totalUs < leastShare * root.totalUs) continue;
+      if (inner.totalUs < minShare * root.totalUs) continue;
       draw(inner, at, row + 1);
       at += inner.totalUs * scale;
     }
@@ -57,7 +61,7 @@ export function drawFlameGraph(root: Call, { title, leastShare = 0.004 }: FlameO
 }
 
 function box(
-  { name, place, totalUs, ...call }: Call,
+  { name, place, totalUs, ...call }: ProfiledCall,
   at: { readonly x: number; readonly row: number; readonly width: number; readonly share: number },
 ): string {
   const { color } = areas.find(({ holds }) => holds({ name, place, totalUs, ...call }))!;

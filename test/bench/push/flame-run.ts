@@ -9,14 +9,14 @@ import type { Programs } from '../programs.ts';
 import { type CpuProfile, callTree, sourceNames } from './cpu-profile.ts';
 import { drawFlameGraph } from './flame-graph.ts';
 import { changeOnce, settleMs } from './push-run.ts';
-import type { Subject } from './subjects.ts';
+import type { MeasuredServers } from './subjects.ts';
 
 const changesOfEachKind = 15;
 
 /** @param file path of the SVG; the profile is written to the folder of the run */
 export async function drawPushes(
   programs: Programs,
-  { mesh, startPilot }: Subject,
+  { mesh, startPilot }: MeasuredServers,
   sidecars: number,
   file: string,
 ): Promise<void> {

@@ -11,7 +11,7 @@ import { noVariety } from './mesh-files.ts';
 import { type Figure, figure } from './push-figures.ts';
 import { changeOnce, settleMs } from './push-run.ts';
 import { type PushServer, waitForPort } from './servers.ts';
-import type { Subjects } from './subjects.ts';
+import type { AllMeasuredServers } from './subjects.ts';
 
 const meter = pathToFileURL(join(import.meta.dirname, 'loop-meter.mjs')).href;
 /** Number of namespaces that the goal names. */
@@ -30,7 +30,7 @@ interface Delays {
 }
 
 /** Delays while sidecars connect, and while changes of one service are pushed to all of them. */
-export async function measureLoopDelays(programs: Programs, subjects: Subjects): Promise<Figure[]> {
+export async function measureLoopDelays(programs: Programs, subjects: AllMeasuredServers): Promise<Figure[]> {
   const { startPilot } = await subjects.of(services, { ...noVariety, namespaces });
   const file = join(programs.root, 'loop-delays.json');
   const server = await startPilot({
@@ -45,12 +45,12 @@ export async function measureLoopDelays(programs: Programs, subjects: Subjects):
   const figures: Figure[] = [];
   await delaysOf(server, file);
   await fleet.open({ port: server.port, protocol: 'delta', sidecars, namespaces });
-  figures.push(...told(`${sidecars} sidecars come`, await delaysOf(server, file)));
+  figures.push(...printDelays(`${sidecars} sidecars come`, await delaysOf(server, file)));
   for (const change of ['endpoint', 'route'] as const) {
     await changeOnce(server, fleet, change);
     await delaysOf(server, file);
     for (let count = 0; count < changes; count++) await changeOnce(server, fleet, change);
-    figures.push(...told(`${changes} ${change} changes`, await delaysOf(server, file), goalMs));
+    figures.push(...printDelays(`${changes} ${change} changes`, await delaysOf(server, file), goalMs));
   }
   await fleet.end();
   await server.stop();
@@ -64,10 +64,12 @@ async function delaysOf(server: PushServer, file: string): Promise<Delays> {
   return JSON.parse(readFileSync(file, 'utf8')) as Delays;
 }
 
-function told(what: string, { count, p99, p999, max }: Delays, goal?: number): Figure[] {
+function printDelays(phase: string, { count, p99, p999, max }: Delays, goal?: number): Figure[] {
   const round = (ms: number): string => ms.toFixed(1);
-  print(`  ${what}: ${count} looks, late by ${round(p99)} (99 %), ${round(p999)} (99.9 %), ${round(max)} ms (longest)`);
-  const name = `${services} services × ${namespaces} namespaces, ${what}`;
+  print(
+    `  ${phase}: ${count} looks, late by ${round(p99)} (99 %), ${round(p999)} (99.9 %), ${round(max)} ms (longest)`,
+  );
+  const name = `${services} services × ${namespaces} namespaces, ${phase}`;
   return [
     figure({ name: `${name}: event loop late, 99.9 %`, unit: 'ms', ours: [p999], goal }),
     figure({ name: `${name}: event loop late, longest`, unit: 'ms', ours: [max] }),

@@ -3,10 +3,10 @@ import {
   type Figure,
   figure,
   formatFigure,
-  judgedByGrowth,
   missedGoals,
+  onlyGrowthGoals,
   pushFigures,
-  unjudgedGoals,
+  uncheckedGoals,
   varietyFigures,
 } from './push-figures.ts';
 import type { PushSample } from './push-run.ts';
@@ -87,25 +87,25 @@ describe('figures of a varied mesh', () => {
   });
 });
 
-describe('a goal that cannot be judged', () => {
+describe('a goal that cannot be checked', () => {
   test('a ratio goal without go-control-plane is reported as not checked, not as met', () => {
     const figures = pushFigures('delta', 'delta', { ours: [sample(1)], reference: [] }, true);
     const route = figures.find(({ name }) => name === 'delta: route CPU')!;
     expect(missedGoals(route)).toEqual([]);
     expect(formatFigure(route)).toMatch(/NOT JUDGED$/);
-    expect(unjudgedGoals(figures)).toEqual([
+    expect(uncheckedGoals(figures)).toEqual([
       'not judged, as go-control-plane was not measured: delta: endpoint → last ACK; delta: endpoint CPU; ' +
         'delta: route → last ACK; delta: route CPU',
     ]);
     // A run without ratios has no ratio goals to check.
-    expect(unjudgedGoals(figures.map(({ ratioGoal: _, ...rest }) => rest))).toEqual([]);
+    expect(uncheckedGoals(figures.map(({ ratioGoal: _, ...rest }) => rest))).toEqual([]);
   });
 
   test('a growth goal without measurements names the base row', () => {
     const base = { row: 'the row 1', goals: { 'route CPU': 1.7 }, samples: [] };
     const figures = varietyFigures('50', { ours: [sample(1)], reference: [], ratioGoals: {} }, base);
-    expect(unjudgedGoals(figures)).toEqual(['not judged, as the row 1 was not measured: 50: route CPU']);
-    expect(judgedByGrowth(figures)).toEqual([]);
+    expect(uncheckedGoals(figures)).toEqual(['not judged, as the row 1 was not measured: 50: route CPU']);
+    expect(onlyGrowthGoals(figures)).toEqual([]);
   });
 });
 
@@ -115,7 +115,7 @@ test('seconds for an idle machine are printed but not checked', () => {
   const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {}, quietGoals }, base);
   const route = figures.find(({ name }) => name === '50: route CPU')!;
   expect(formatFigure(route)).toMatch(/\(a quiet machine: < 0.01 s\) {2}ok$/);
-  expect(judgedByGrowth(figures)).toEqual([route]);
+  expect(onlyGrowthGoals(figures)).toEqual([route]);
 });
 
 test('goals name existing figures, and base rows exist', () => {

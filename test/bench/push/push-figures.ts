@@ -138,7 +138,7 @@ export function varietyFigures(
   base?: { readonly row: string; readonly goals: Goals; readonly samples: readonly PushSample[] },
 ): Figure[] {
   return measures.map(({ name, unit, of }) => {
-    const measured: Measured = {
+    const measured: MeasuredFigure = {
       name: `${row}: ${name}`,
       unit,
       ours: ours.flatMap(of),
@@ -152,7 +152,7 @@ export function varietyFigures(
 }
 
 /** Measurements of one figure, and its limits. */
-export interface Measured {
+export interface MeasuredFigure {
   readonly name: string;
   readonly unit: Figure['unit'];
   readonly ours: readonly number[];
@@ -163,25 +163,25 @@ export interface Measured {
 }
 
 /**
- * A figure that is compared with the same figure of a base row. @param before without values there is no growth, and
+ * A figure that is compared with the same figure of a base row. @param baseline without values there is no growth, and
  * its goal is not checked
  */
 export function grownFigure(
-  measured: Measured,
-  before: { readonly of: string; readonly values: readonly number[] },
+  measured: MeasuredFigure,
+  baseline: { readonly of: string; readonly values: readonly number[] },
   growthGoal: number | undefined,
 ): Figure {
-  const made = figure(measured);
-  const base = medianOf(before.values);
+  const current = figure(measured);
+  const base = medianOf(baseline.values);
   return {
-    ...made,
-    ...(before.values.length > 0 && base > 0 && { growth: rounded(made.ours / base) }),
+    ...current,
+    ...(baseline.values.length > 0 && base > 0 && { growth: rounded(current.ours / base) }),
     ...(growthGoal !== undefined && { growthGoal }),
-    growthOf: before.of,
+    growthOf: baseline.of,
   };
 }
 
-export function figure({ name, unit, ours, reference = [], goal, ratioGoal, quietGoal }: Measured): Figure {
+export function figure({ name, unit, ours, reference = [], goal, ratioGoal, quietGoal }: MeasuredFigure): Figure {
   const median = medianOf(ours);
   const referenceMedian = medianOf(reference);
   return {
@@ -213,7 +213,7 @@ export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, 
 }
 
 /** One reason for each goal of the figure that cannot be checked. */
-function gaps({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): string[] {
+function uncheckedReasons({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): string[] {
   return [
     ...(ratioGoal !== undefined && ratio === undefined ? ['go-control-plane was not measured'] : []),
     ...(growthGoal !== undefined && growth === undefined ? [`${growthOf} was not measured`] : []),
@@ -221,16 +221,16 @@ function gaps({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): strin
 }
 
 /** One sentence for each reason why goals could not be checked. */
-export function unjudgedGoals(figures: readonly Figure[]): string[] {
+export function uncheckedGoals(figures: readonly Figure[]): string[] {
   const byReason = Map.groupBy(
-    figures.flatMap((figure) => gaps(figure).map((reason) => ({ reason, name: figure.name }))),
+    figures.flatMap((figure) => uncheckedReasons(figure).map((reason) => ({ reason, name: figure.name }))),
     ({ reason }) => reason,
   );
   return [...byReason].map(([reason, all]) => `not judged, as ${reason}: ${all.map(({ name }) => name).join('; ')}`);
 }
 
 /** Figures whose only goal limits growth. */
-export const judgedByGrowth = (figures: readonly Figure[]): Figure[] =>
+export const onlyGrowthGoals = (figures: readonly Figure[]): Figure[] =>
   figures.filter(
     ({ goal, ratioGoal, growth, growthGoal }) =>
       growthGoal !== undefined && growth !== undefined && goal === undefined && ratioGoal === undefined,
@@ -239,12 +239,12 @@ export const judgedByGrowth = (figures: readonly Figure[]): Figure[] =>
 /** Formats a human-readable line. */
 export function formatFigure(figure: Figure): string {
   const { name, unit, ours, reference, ratio, goal, ratioGoal, growth, growthGoal, quietGoal } = figure;
-  const verdict =
+  const state =
     goal === undefined && ratioGoal === undefined && growthGoal === undefined
       ? ''
       : missedGoals(figure).length > 0
         ? 'MISSED'
-        : gaps(figure).length > 0
+        : uncheckedReasons(figure).length > 0
           ? 'NOT JUDGED'
           : 'ok';
   return [
@@ -256,7 +256,7 @@ export function formatFigure(figure: Figure): string {
     ...(growth === undefined ? [] : [`grows ${growth} ×`.padStart(13)]),
     ...(growthGoal === undefined ? [] : [`≤ ${growthGoal} ×`.padStart(8)]),
     ...(quietGoal === undefined ? [] : [`(a quiet machine: < ${quietGoal} ${unit})`]),
-    verdict,
+    state,
   ]
     .join('  ')
     .trimEnd();

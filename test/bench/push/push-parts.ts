@@ -6,8 +6,8 @@ import { cpuTimeMs } from '../cpu-time.ts';
 import type { Programs } from '../programs.ts';
 import { noVariety } from './mesh-files.ts';
 import { type Figure, figure, goalSize, pushFigures } from './push-figures.ts';
-import { changeOnce, type PushSample, runPushes, settleMs, tellSample } from './push-run.ts';
-import type { Subjects } from './subjects.ts';
+import { changeOnce, type PushSample, printSample, runPushes, settleMs } from './push-run.ts';
+import type { AllMeasuredServers } from './subjects.ts';
 
 const changesARound = 3;
 /** Number of sidecars of istiod's published figures for a file. */
@@ -22,7 +22,7 @@ export interface Rounds {
 /** Alternates between both servers, for each protocol. */
 export async function measurePushes(
   programs: Programs,
-  subjects: Subjects,
+  subjects: AllMeasuredServers,
   size: { readonly services: number; readonly sidecars: number; readonly rounds: number },
   protocols: readonly Protocol[],
   prefix: (protocol: Protocol) => string,
@@ -34,10 +34,10 @@ export async function measurePushes(
       const plan = { protocol, sidecars: size.sidecars, changes: changesARound };
       const { ours, reference } = samples.get(protocol)!;
       ours.push(await runPushes(programs, () => startPilot({ debounce: '1ms' }), plan));
-      tellSample(`${prefix(protocol)}, round ${round}/${size.rounds}: ours            `, ours.at(-1)!);
+      printSample(`${prefix(protocol)}, round ${round}/${size.rounds}: ours            `, ours.at(-1)!);
       if (startGo === undefined) continue;
       reference.push(await runPushes(programs, startGo, plan));
-      tellSample(`${prefix(protocol)}, round ${round}/${size.rounds}: go-control-plane`, reference.at(-1)!);
+      printSample(`${prefix(protocol)}, round ${round}/${size.rounds}: go-control-plane`, reference.at(-1)!);
     }
   }
   const withGoals = size.services === goalSize.services && size.sidecars === goalSize.sidecars;
@@ -52,7 +52,7 @@ interface Samples {
 /** One file changes, with the default debounce and fewer sidecars. */
 export async function measureFile(
   programs: Programs,
-  subjects: Subjects,
+  subjects: AllMeasuredServers,
   { services, rounds }: Rounds,
 ): Promise<Figure[]> {
   const { startPilot } = await subjects.of(services);
@@ -87,7 +87,7 @@ export async function measureFile(
  */
 export async function measureColdStart(
   programs: Programs,
-  subjects: Subjects,
+  subjects: AllMeasuredServers,
   { services, rounds }: Rounds,
 ): Promise<Figure[]> {
   const isGoalSize = services === goalSize.services;
@@ -121,7 +121,11 @@ export async function measureColdStart(
   return figures;
 }
 
-export async function measureScaling(programs: Programs, subjects: Subjects, rounds: number): Promise<Figure[]> {
+export async function measureScaling(
+  programs: Programs,
+  subjects: AllMeasuredServers,
+  rounds: number,
+): Promise<Figure[]> {
   const sizes = new Map<string, { services: number; sidecars: number }>();
   for (const services of scaled.services) sizes.set(`${services}×500`, { services, sidecars: 500 });
   for (const sidecars of scaled.sidecars) sizes.set(`1000×${sidecars}`, { services: 1_000, sidecars });

@@ -64,10 +64,10 @@ export async function runPushes(programs: Programs, start: StartServer, plan: Pu
 
 async function measure(server: PushServer, fleet: FleetProcess, plan: PushPlan): Promise<PushSample> {
   const { protocol, sidecars, changes, isOfFirstNamespace = false } = plan;
-  const before = cpuTimeMs(server.pid);
+  const baseline = cpuTimeMs(server.pid);
   const { openedAtMs, fullAtMs } = await fleet.open({ port: server.port, protocol, sidecars, ...plan.fleet });
   await sleep(settleMs);
-  const initialCpuMs = cpuTimeMs(server.pid) - before;
+  const initialCpuMs = cpuTimeMs(server.pid) - baseline;
   const { rssMib } = memoryOf(server.pid);
   const initial = await fleet.counts();
   const endpoint = await changeOften(server, fleet, 'endpoint', changes, isOfFirstNamespace);
@@ -105,7 +105,7 @@ export async function changeOnce(
   isOfFirstNamespace = false,
 ): Promise<ChangeSample> {
   const mark = nextMark();
-  const before = await readings(server, fleet);
+  const baseline = await readings(server, fleet);
   let changedAtMs = nowMs();
   const atMs = await fleet.acknowledge({ kind: kindOfChange[change], mark, isOfFirstNamespace }, async () => {
     changedAtMs = await server.change(change, mark);
@@ -114,9 +114,9 @@ export async function changeOnce(
   const after = await readings(server, fleet);
   return {
     ackMs: atMs - changedAtMs,
-    cpuMs: after.cpuMs - before.cpuMs,
-    clientCpuMs: after.counts.cpuMs - before.counts.cpuMs,
-    messageBytes: after.counts.messageBytes - before.counts.messageBytes,
+    cpuMs: after.cpuMs - baseline.cpuMs,
+    clientCpuMs: after.counts.cpuMs - baseline.counts.cpuMs,
+    messageBytes: after.counts.messageBytes - baseline.counts.messageBytes,
   };
 }
 
@@ -126,11 +126,11 @@ async function readings(server: PushServer, fleet: FleetProcess): Promise<{ cpuM
 }
 
 /** Prints a human-readable line. */
-export function tellSample(who: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
+export function printSample(label: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
   const all = (samples: PushSample['endpoint']): string =>
     samples.map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ');
   print(
-    `  ${who} initial ${initialMs.toFixed(0)}/${initialCpuMs.toFixed(0)}, endpoint ${all(endpoint)}, ` +
+    `  ${label} initial ${initialMs.toFixed(0)}/${initialCpuMs.toFixed(0)}, endpoint ${all(endpoint)}, ` +
       `route ${all(route)} ms/ms CPU, peak ${peakMib.toFixed(0)} MiB`,
   );
 }

@@ -61,7 +61,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   const few = await joined(programs, server, { protocol, sidecars: fewSidecars });
   const change = new Changes(mesh, server);
   for (let i = 0; i < 3; i++) await change.all(few);
-  const before = await memory(server, inspector);
+  const initial = await memory(server, inspector);
   const many = await joined(programs, server, { protocol, sidecars, firstNumber: fewSidecars });
   await change.all(many);
   const cpuMs = { endpoint: [] as number[], route: [] as number[], newCluster: [] as number[] };
@@ -79,7 +79,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   await Promise.all([few.end(), many.end()]);
   await server.stop();
   return {
-    connectionBytes: (after - before) / sidecars,
+    connectionBytes: (after - initial) / sidecars,
     cpuMs: { endpoint: medianOf(cpuMs.endpoint), route: medianOf(cpuMs.route), newCluster: medianOf(cpuMs.newCluster) },
     ackMs: { endpoint: medianOf(ackMs.endpoint), route: medianOf(ackMs.route) },
   };
@@ -120,12 +120,12 @@ class Changes {
   /** Replaces a subset and routes to the new one. @returns CPU time until the old subset is removed */
   async newCluster(fleet: FleetProcess): Promise<number> {
     const mark = nextMark();
-    const before = cpuTimeMs(this.#server.pid);
+    const initial = cpuTimeMs(this.#server.pid);
     await fleet.acknowledge({ kind: kindOfChange.route, mark }, () =>
       writeFileSync(join(this.#mesh.configDirectory, 'subsets.yaml'), subsetReplaced(this.#generation++, mark)),
     );
     await sleep(settleMs + 4 * removalDelayMs);
-    return cpuTimeMs(this.#server.pid) - before;
+    return cpuTimeMs(this.#server.pid) - initial;
   }
 }
 

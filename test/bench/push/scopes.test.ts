@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { missedGoals, unjudgedGoals } from './push-figures.ts';
+import { missedGoals, uncheckedGoals } from './push-figures.ts';
 import { scopeFigures, scopeMeshes, scopesGoalSize } from './scopes.ts';
 
 /** Figures of each mesh: CPU time of a VirtualService and a DestinationRule change, and the heap before and after. */
@@ -24,7 +24,7 @@ test('meshes are compared with the public mesh, and a heap with its size before 
     [hasSidecars]: { ...cheap, rule: 60 },
   });
   const of = '5000 services × 300 namespaces';
-  expect(unjudgedGoals(figures)).toEqual([]);
+  expect(uncheckedGoals(figures)).toEqual([]);
   expect(figures.flatMap(missedGoals)).toEqual([
     `${of}, ${isPrivate}: a VirtualService, CPU: grows 3.1 ×, the goal is at most 3`,
     `${of}, ${isPrivate}: heap after 200 changes: grows 1.2 ×, the goal is at most 1.1`,

@@ -17,7 +17,7 @@ import { type MeshVariety, noVariety } from './mesh-files.ts';
 import { type Figure, figure, grownFigure } from './push-figures.ts';
 import { kindOfChange, nextMark, settleMs } from './push-run.ts';
 import { type PushServer, waitForPort } from './servers.ts';
-import type { Subjects } from './subjects.ts';
+import type { AllMeasuredServers } from './subjects.ts';
 
 /** Size of issue 17: a sidecar in each namespace. */
 export const scopesGoalSize: ScopesPlan = { services: 5_000, sidecars: 300, changes: 200 };
@@ -39,9 +39,9 @@ export const scopeMeshes: Readonly<Record<string, MeshVariety>> = {
 };
 
 /** Limit of the CPU time of a change, relative to the base mesh of the same size. It applies to every size. */
-const mostGrowth = 3;
+const maxGrowth = 3;
 /** Limit of heap growth over all changes of a full run. After fewer changes, compiled code and caches grow more. */
-const mostHeapGrowth = 1.1;
+const maxHeapGrowth = 1.1;
 
 export interface ScopesPlan {
   readonly services: number;
@@ -73,7 +73,7 @@ const batchesOfEach = 4;
 /** Measures each mesh with new processes, and repeats all meshes in the next round. */
 export async function measureScopes(
   programs: Programs,
-  subjects: Subjects,
+  subjects: AllMeasuredServers,
   plan: ScopesPlan,
   rounds: number,
 ): Promise<Figure[]> {
@@ -84,7 +84,7 @@ export async function measureScopes(
       const [inspectorPort] = await freePorts(1);
       const env = { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` };
       const sample = await measure(programs, await startPilot({ debounce: '1ms', env }), inspectorPort!, plan);
-      tell(`${mesh}, round ${round}/${rounds}`, sample);
+      printSample(`${mesh}, round ${round}/${rounds}`, sample);
       all.push(sample);
     }
   }
@@ -109,21 +109,21 @@ async function measure(
   const inspector = await Inspector.attach(inspectorPort);
   const size = Math.max(1, Math.floor(changes / 2 / batchesOfEach));
   // Warms up code and caches.
-  for (const kind of kinds) await changeInARow(server, fleet, kind, size);
-  const before = await collectedMemory(server.pid, inspector);
+  for (const kind of kinds) await changeRepeatedly(server, fleet, kind, size);
+  const initialMemory = await collectedMemory(server.pid, inspector);
   const batches: Record<MeasuredChange, Batch[]> = { route: [], rule: [] };
   for (let batch = 0; batch < batchesOfEach; batch++) {
-    for (const kind of kinds) batches[kind].push(await changeInARow(server, fleet, kind, size));
+    for (const kind of kinds) batches[kind].push(await changeRepeatedly(server, fleet, kind, size));
   }
   const after = await collectedMemory(server.pid, inspector);
   inspector.close();
   await fleet.end();
   await server.stop();
-  return { batches, initialCpuMs, heapMib: [before.heapMib, after.heapMib] };
+  return { batches, initialCpuMs, heapMib: [initialMemory.heapMib, after.heapMib] };
 }
 
 /** Each change waits until the last sidecar has acknowledged the previous one. */
-async function changeInARow(
+async function changeRepeatedly(
   server: PushServer,
   fleet: FleetProcess,
   kind: MeasuredChange,
@@ -156,15 +156,17 @@ export function scopeFigures(
     const heap = grownFigure(
       { name: `${name}: heap after ${changes} changes`, unit: 'MiB', ours: all.map(({ heapMib }) => heapMib[1]) },
       { of: 'the heap before', values: all.map(({ heapMib }) => heapMib[0]) },
-      changes >= scopesGoalSize.changes ? mostHeapGrowth : undefined,
+      changes >= scopesGoalSize.changes ? maxHeapGrowth : undefined,
     );
     return [
       figure({ name: `${name}: initial CPU`, unit: 's', ours: all.map(({ initialCpuMs }) => initialCpuMs / 1_000) }),
       ...kinds.flatMap((kind) => {
         const cpu = ofBatches(kind, ({ cpuMs }) => cpuMs);
-        const what = { name: `${name}: ${measuredChanges[kind]}, CPU`, unit: 'ms', ours: cpu(all) } as const;
+        const measured = { name: `${name}: ${measuredChanges[kind]}, CPU`, unit: 'ms', ours: cpu(all) } as const;
         return [
-          against === undefined ? figure(what) : grownFigure(what, { of: baseMesh, values: cpu(against) }, mostGrowth),
+          against === undefined
+            ? figure(measured)
+            : grownFigure(measured, { of: baseMesh, values: cpu(against) }, maxGrowth),
           figure({
             name: `${name}: ${measuredChanges[kind]} → last ACK`,
             unit: 'ms',
@@ -177,13 +179,13 @@ export function scopeFigures(
   });
 }
 
-function tell(what: string, { batches, initialCpuMs, heapMib }: ScopesSample): void {
+function printSample(label: string, { batches, initialCpuMs, heapMib }: ScopesSample): void {
   const costs = kinds.map(
     (kind) =>
       `${measuredChanges[kind]} ${batches[kind].map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ')}`,
   );
   print(
-    `  ${what}: initial CPU ${(initialCpuMs / 1_000).toFixed(1)} s, ${costs.join(', ')} ms/ms CPU, ` +
+    `  ${label}: initial CPU ${(initialCpuMs / 1_000).toFixed(1)} s, ${costs.join(', ')} ms/ms CPU, ` +
       `heap ${heapMib.map((mib) => mib.toFixed(1)).join(' → ')} MiB`,
   );
 }

@@ -107,9 +107,9 @@ export async function startGoControlPlane(
     hopeless: () => program.hopeless(),
     change: async (change, mark) => {
       const at = nowMs();
-      const answer = await fetch(url(change, mark));
+      const response = await fetch(url(change, mark));
       // The cache has no DestinationRules, so no sidecar would receive the change.
-      if (!answer.ok) throw new Error(`go-control-plane does not know ${change} as a change: ${answer.status}`);
+      if (!response.ok) throw new Error(`go-control-plane does not know ${change} as a change: ${response.status}`);
       return at;
     },
     xdsloadTrigger: (change) => url(change, '{mark}'),

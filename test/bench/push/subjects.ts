@@ -14,7 +14,7 @@ import {
 
 export type StartPilot = (options: PilotOptions) => Promise<PushServer>;
 
-export interface Subject {
+export interface MeasuredServers {
   readonly mesh: BenchMesh;
   readonly startPilot: StartPilot;
   /** `undefined` if Go is missing or the comparison is off. */
@@ -29,10 +29,10 @@ export interface SubjectsOptions {
   readonly withGo: boolean;
 }
 
-export class Subjects {
+export class AllMeasuredServers {
   readonly #programs: Programs;
   readonly #options: SubjectsOptions;
-  readonly #known = new Map<string, Subject>();
+  readonly #known = new Map<string, MeasuredServers>();
   #go: { readonly executable?: string } | undefined;
 
   constructor(programs: Programs, options: SubjectsOptions) {
@@ -52,14 +52,14 @@ export class Subjects {
   }
 
   /** @param variety if absent, a mesh with one namespace, for which go-control-plane has the same resources */
-  async of(services: number, variety: MeshVariety = noVariety): Promise<Subject> {
+  async of(services: number, variety: MeshVariety = noVariety): Promise<MeasuredServers> {
     const key = JSON.stringify([services, variety]);
     const subject = this.#known.get(key) ?? (await this.#make(services, variety));
     this.#known.set(key, subject);
     return subject;
   }
 
-  async #make(services: number, variety: MeshVariety): Promise<Subject> {
+  async #make(services: number, variety: MeshVariety): Promise<MeasuredServers> {
     const programs = this.#programs;
     const size = { services, endpoints: endpointsEach, flavor: this.#options.flavor, variety };
     const mesh = new BenchMesh(`${programs.root}/mesh-${services}-${this.#known.size}`, size);

@@ -11,7 +11,7 @@ import type { Programs } from '../programs.ts';
 import { type Figure, figure } from './push-figures.ts';
 import { changeOnce, settleMs } from './push-run.ts';
 import { waitForPort } from './servers.ts';
-import type { StartPilot, Subject } from './subjects.ts';
+import type { MeasuredServers, StartPilot } from './subjects.ts';
 
 interface CoresSample {
   readonly initialMs: number;
@@ -29,7 +29,7 @@ const placements = [
 
 export async function compareCores(
   programs: Programs,
-  { startPilot }: Subject,
+  { startPilot }: MeasuredServers,
   { sidecars, rounds }: { readonly sidecars: number; readonly rounds: number },
 ): Promise<Figure[]> {
   const samples = new Map(placements.map(({ name }) => [name as string, [] as CoresSample[]]));
@@ -67,10 +67,10 @@ async function measure(
   const { status, stderr } = spawnSync('taskset', ['-a', '-c', '-p', client, String(fleet.pid)], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`taskset: ${stderr}`);
   await sleep(settleMs);
-  const before = cpuTimeMs(server.pid);
+  const initialCpuMs = cpuTimeMs(server.pid);
   const { openedAtMs, fullAtMs } = await fleet.open({ port: server.port, protocol: 'delta', sidecars });
   await sleep(settleMs);
-  const serverCpuMs = cpuTimeMs(server.pid) - before;
+  const serverCpuMs = cpuTimeMs(server.pid) - initialCpuMs;
   const clientCpuMs = (await fleet.counts()).cpuMs;
   await changeOnce(server, fleet, 'route');
   const { ackMs: routeMs } = await changeOnce(server, fleet, 'route');

@@ -6,8 +6,8 @@ import type { FleetPlan } from '../../sidecars/fleet.ts';
 import type { Programs } from '../programs.ts';
 import { gatewayNamespace, type MeshVariety, noVariety, patchedVersion } from './mesh-files.ts';
 import { type Figure, type Goals, goalSize, varietyFigures } from './push-figures.ts';
-import { type PushPlan, type PushSample, runPushes, tellSample } from './push-run.ts';
-import type { Subjects } from './subjects.ts';
+import { type PushPlan, type PushSample, printSample, runPushes } from './push-run.ts';
+import type { AllMeasuredServers } from './subjects.ts';
 
 /** A mesh, and its maximum cost relative to another one. */
 interface VarietyRow {
@@ -33,9 +33,9 @@ const withGateway = (gatewayHosts: number): Pick<VarietyRow, 'variety' | 'fleet'
 });
 
 /** Maximum cost of additional objects, relative to 50 namespaces without them. */
-const beside50 = { row: '50', goals: { 'initial CPU': 3, 'route CPU': 3, 'route → last ACK': 3 } } as const;
+const relativeTo50 = { row: '50', goals: { 'initial CPU': 3, 'route CPU': 3, 'route → last ACK': 3 } } as const;
 /** Limit for twice the hosts: 2 to the power of 1.2. */
-const linear = 2.3;
+const maxLinearGrowth = 2.3;
 
 /** Limits of growth are those of issue 17 (0.3, 0.5 and 1.0 s of a route's CPU time, …) as multiples of the first. */
 export const varietyRows: Readonly<Record<string, VarietyRow>> = {
@@ -66,18 +66,18 @@ export const varietyRows: Readonly<Record<string, VarietyRow>> = {
     },
     quietGoals: { 'initial CPU': 10, 'route → last ACK': 1_500, 'route CPU': 1, 'peak memory': 700 },
   },
-  sidecar: { variety: inNamespaces(50, { sidecars: 'all' }), base: beside50 },
-  narrow: { variety: inNamespaces(50, { sidecars: 'narrow' }), base: beside50 },
-  private: { variety: inNamespaces(50, { privateServices: 'every tenth' }), base: beside50 },
+  sidecar: { variety: inNamespaces(50, { sidecars: 'all' }), base: relativeTo50 },
+  narrow: { variety: inNamespaces(50, { sidecars: 'narrow' }), base: relativeTo50 },
+  private: { variety: inNamespaces(50, { privateServices: 'every tenth' }), base: relativeTo50 },
   versions: {
     variety: inNamespaces(50, { hasVersions: true }),
     fleet: { versions: ['1.28.0', patchedVersion] },
-    base: beside50,
+    base: relativeTo50,
   },
   'gateway-1000': withGateway(1_000),
   'gateway-2000': {
     ...withGateway(2_000),
-    base: { row: 'gateway-1000', goals: { 'initial CPU': linear, 'route CPU': linear } },
+    base: { row: 'gateway-1000', goals: { 'initial CPU': maxLinearGrowth, 'route CPU': maxLinearGrowth } },
     quietGoals: { 'route → last ACK': 1_000, 'route CPU': 1 },
   },
 };
@@ -103,7 +103,7 @@ interface Samples {
 /** Measures each row, and repeats all rows in the next round. */
 export async function measureVarieties(
   programs: Programs,
-  subjects: Subjects,
+  subjects: AllMeasuredServers,
   { services, sidecars, rounds, rows }: VarietyPlan,
 ): Promise<Figure[]> {
   const samples = new Map<string, Samples>(rows.map((row) => [row, { ours: [], reference: [] }]));
@@ -120,10 +120,10 @@ export async function measureVarieties(
         isOfFirstNamespace: variety.sidecars === 'narrow',
       };
       ours.push(await runPushes(programs, () => startPilot({ debounce: '1ms' }), plan));
-      tellSample(`${row}, round ${round}/${rounds}: ours            `, ours.at(-1)!);
+      printSample(`${row}, round ${round}/${rounds}: ours            `, ours.at(-1)!);
       if (startGo === undefined || ratioGoals === undefined) continue;
       reference.push(await runPushes(programs, startGo, plan));
-      tellSample(`${row}, round ${round}/${rounds}: go-control-plane`, reference.at(-1)!);
+      printSample(`${row}, round ${round}/${rounds}: go-control-plane`, reference.at(-1)!);
     }
   }
   const withGoals = services === goalSize.services && sidecars === goalSize.sidecars;

@@ -9,9 +9,9 @@ import { withTables } from './scaling-tables.ts';
 const file = join(import.meta.dirname, '../../../docs/scaling.md');
 
 test('docs/scaling.md contains the tables of the model', () => {
-  const made = withTables(readFileSync(file, 'utf8'));
-  if (process.env.UPDATE_TABLES === '1') writeFileSync(file, made);
-  expect(readFileSync(file, 'utf8') === made, `${file}: run with UPDATE_TABLES=1`).toBe(true);
+  const generated = withTables(readFileSync(file, 'utf8'));
+  if (process.env.UPDATE_TABLES === '1') writeFileSync(file, generated);
+  expect(readFileSync(file, 'utf8') === generated, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });
 
 /**

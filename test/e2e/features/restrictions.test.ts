@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
-import { type Asked, issuer, issuersKeys, type Row, table } from '../../restrictions/table.ts';
+import { issuer, issuersKeys, type RestrictedRequest, type RestrictionRow, table } from '../../restrictions/table.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { all, routed, secret } from './harness/gateway-objects.ts';
@@ -63,7 +63,10 @@ function surroundings(): string {
   );
 }
 
-async function isLetIn(kind: Row['kind'], { token, headers, ...asked }: Asked): Promise<boolean> {
+async function isLetIn(
+  kind: RestrictionRow['kind'],
+  { token, headers, ...asked }: RestrictedRequest,
+): Promise<boolean> {
   const authorization = token && bearer(issuing.token(token));
   const to = { host: 'shop.test', path: '/', ...asked, headers: { ...headers, ...authorization } };
   const answer =
@@ -88,7 +91,7 @@ test.each(taken)('Envoy applies $kind $field: $written', async ({ kind, spec, ou
 describe('a restriction that is rejected when it is first read', () => {
   const refusedRows = table.flatMap((row) => ('refused' in row.outcome ? [row] : []));
   const selector = { matchLabels: { istio: 'edge' } };
-  const odd = (kind: Row['kind'], name: string, spec: object): string =>
+  const odd = (kind: RestrictionRow['kind'], name: string, spec: object): string =>
     object('security.istio.io/v1', kind, 'shop', name, spec as never);
   const refusedFor = async (text: string): Promise<void> => mesh.apply(all(surroundings(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
@@ -149,7 +152,7 @@ describe('a restriction that is rejected when it is first read', () => {
   );
 });
 
-const known: Asked = { token: {} };
+const known: RestrictedRequest = { token: {} };
 
 describe('a client with a self-signed certificate', () => {
   const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });

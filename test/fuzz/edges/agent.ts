@@ -11,8 +11,8 @@ import { eventually } from '../../harness/eventually.ts';
 import { type AgentProgram, Mesh } from '../../harness/mesh.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { Control, standInBinary } from '../../stand-in/control.ts';
-import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
-import { adminAnswerBytes } from '../grammar/admin.ts';
+import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { adminResponseBytes } from '../grammar/admin.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { randomBytes } from '../grammar/bytes.ts';
 import { httpRequest } from '../grammar/http.ts';
@@ -43,8 +43,8 @@ export const agentMaker: SubjectMaker = {
   open: () => AgentSubject.start(),
 };
 
-class AgentSubject implements Subject {
-  readonly edges: readonly Edge[];
+class AgentSubject implements FuzzSubject {
+  readonly edges: readonly FuzzEdge[];
   readonly #mesh: Mesh;
   readonly #control: Control;
   readonly #agent: AgentProgram;
@@ -57,7 +57,7 @@ class AgentSubject implements Subject {
     this.#mesh = mesh;
     this.#control = control;
     this.#agent = agent;
-    this.#watch = new ProgramWatch(agent.program, { maxResidentMiB: 300, answerMs: 20_000 });
+    this.#watch = new ProgramWatch(agent.program, { maxResidentMiB: 300, maxResponseMs: 20_000 });
     this.#originals = this.#files.map((file) => readFileSync(file));
     const program = 'pilot-agent';
     this.edges = [
@@ -99,7 +99,7 @@ class AgentSubject implements Subject {
   }
 
   /** Checks that the agent is ready again with the initial files and has a running Envoy. */
-  async judge(): Promise<string[]> {
+  async findProblems(): Promise<string[]> {
     this.#files.forEach((file, index) => {
       rmSync(file, { recursive: true, force: true });
       writeFileSync(file, this.#originals[index]!);
@@ -113,7 +113,7 @@ class AgentSubject implements Subject {
       deadlineMs: 30_000,
       hopeless: () => this.#agent.program.hopeless(),
     }).catch(() => {});
-    const wrong = await this.#watch.judge(url);
+    const wrong = await this.#watch.findProblems(url);
     if (wrong.length > 0) return wrong;
     return this.#mesh.envoysOf(this.#agent).length === 0 ? ['ready, and no Envoy lives'] : [];
   }
@@ -127,7 +127,7 @@ class AgentSubject implements Subject {
   async #http(draw: Draw): Promise<string> {
     const bytes = httpRequest(draw, { paths });
     await throwBytes(this.#agent.statusPort, bytes, draw);
-    return shown(bytes);
+    return abbreviated(bytes);
   }
 
   /** Changes a file as a kubelet, a user or a broken disk may do. */
@@ -143,7 +143,7 @@ class AgentSubject implements Subject {
       renameSync(`${file}.new`, file);
     }
     await sleep(draw.int(0, 200));
-    return `${how} ${file.slice(-7)} ${shown(bytes, 300)}`;
+    return `${how} ${file.slice(-7)} ${abbreviated(bytes, 300)}`;
   }
 
   async #output(draw: Draw): Promise<string> {
@@ -158,12 +158,12 @@ class AgentSubject implements Subject {
       () => `{"level":"${oddText(draw)}"}\n`,
     );
     await envoy.order({ order: 'print', text: text.toWellFormed() });
-    return shown(text);
+    return abbreviated(text);
   }
 
   async #probe(draw: Draw): Promise<string> {
     const bytes = draw.one(
-      () => adminAnswerBytes(draw),
+      () => adminResponseBytes(draw),
       () =>
         Buffer.from(
           `HTTP/1.1 ${draw.pick(['200', '302', '399', '101', '099', '1000'])} ${oddText(draw)}\r\nlocation: ${draw.pick(['/', '//x/', 'http://[', '', '/app-health/http/readyz'])}${oddText(draw)}\r\n\r\n`,
@@ -171,18 +171,18 @@ class AgentSubject implements Subject {
       // HTTP/2: a SETTINGS frame, then random bytes.
       () => Buffer.concat([Buffer.from('000000040000000000', 'hex'), randomBytes(draw, draw.int(0, 200))]),
     );
-    this.#application.answers(bytes, draw.chance(0.7));
+    this.#application.respondWith(bytes, draw.chance(0.7));
     const name = draw.pick(probeNames);
     await fetch(`http://127.0.0.1:${this.#agent.statusPort}/app-health/${name}/readyz`, {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
-    return `${name}: ${shown(bytes)}`;
+    return `${name}: ${abbreviated(bytes)}`;
   }
 
   async #admin(draw: Draw): Promise<string> {
     const envoy = this.#control.serving.at(-1);
     if (envoy === undefined) return 'no Envoy to probe';
-    const garbled = draw.chance(0.6) ? adminAnswerBytes(draw) : undefined;
+    const garbled = draw.chance(0.6) ? adminResponseBytes(draw) : undefined;
     const behaviour = draw.pick(['holds', 'fails', 'answers'] as const);
     await envoy.order(
       garbled === undefined
@@ -193,7 +193,7 @@ class AgentSubject implements Subject {
     await fetch(`http://127.0.0.1:${this.#agent.statusPort}${path}`, {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
-    return `${garbled === undefined ? behaviour : shown(garbled)}, requested ${path}`;
+    return `${garbled === undefined ? behaviour : abbreviated(garbled)}, requested ${path}`;
   }
 }
 
@@ -237,7 +237,7 @@ class Application {
     );
   }
 
-  answers(bytes: Buffer, closes: boolean): void {
+  respondWith(bytes: Buffer, closes: boolean): void {
     this.#bytes = bytes;
     this.#closes = closes;
   }

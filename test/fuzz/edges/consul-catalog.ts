@@ -14,7 +14,7 @@ import { convertConsulService } from '../../../src/model/services/consul/consul-
 import { defaultRegistryOptions } from '../../../src/model/services/service-registry.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { mutatedValue, oddText } from '../grammar/breaking-words.ts';
-import { thinking } from './thinking.ts';
+import { withinCpuLimit } from './thinking.ts';
 
 const maxPort = 65_535;
 
@@ -41,7 +41,7 @@ export function consulCatalog(draw: Draw): string {
     ofService: odd(names.map((name, at) => ({ Node: node('n2'), Service: service(name, at), Checks: [check(name)] }))),
     checks: odd(names.map(check)),
   };
-  thinking('catalog', () => {
+  withinCpuLimit('catalog', () => {
     try {
       const store = new CatalogStore();
       const parts = new Map<string, readonly ConsulInstance[]>([

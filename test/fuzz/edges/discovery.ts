@@ -13,7 +13,7 @@ import { AdsTestClient, type DeltaStream, type ServiceName, type SotwStream, typ
 import { eventually } from '../../harness/eventually.ts';
 import { type DiscoveryProgram, Mesh } from '../../harness/mesh.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { httpRequest } from '../grammar/http.ts';
 import { http2Bytes } from '../grammar/http2.ts';
@@ -22,7 +22,7 @@ import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { ProgramWatch } from './program-watch.ts';
 import { throwBytes } from './throw-bytes.ts';
 
-const behaved = {
+const behavedNode = {
   id: 'sidecar~127.0.0.1~behaved.demo~demo.svc.cluster.local',
   cluster: 'behaved',
   metadata: { NAMESPACE: 'demo', INTERCEPTION_MODE: 'NONE' },
@@ -75,7 +75,7 @@ const knownTexts = {
   resource_names_subscribe: ['*', 'outbound|80||sample.localhost', '80', '__proto__', 'constructor'],
   resource_names_unsubscribe: ['*', 'outbound|80||sample.localhost', '__proto__'],
   id: [
-    behaved.id,
+    behavedNode.id,
     'router~10.0.0.1~a.b~b.svc.cluster.local',
     'sidecar~::1~a.b~b',
     'waypoint~1.1.1.1~a~b',
@@ -92,8 +92,8 @@ export const discoveryMaker: SubjectMaker = {
   open: () => DiscoverySubject.start(),
 };
 
-class DiscoverySubject implements Subject {
-  readonly edges: readonly Edge[];
+class DiscoverySubject implements FuzzSubject {
+  readonly edges: readonly FuzzEdge[];
   readonly #mesh: Mesh;
   readonly #discovery: DiscoveryProgram;
   readonly #watch: ProgramWatch;
@@ -108,7 +108,7 @@ class DiscoverySubject implements Subject {
     this.#mesh = mesh;
     this.#discovery = discovery;
     this.#meshConfig = readFileSync(mesh.directory.meshConfigFile);
-    this.#watch = new ProgramWatch(discovery.program, { maxResidentMiB: 900, answerMs: 20_000 });
+    this.#watch = new ProgramWatch(discovery.program, { maxResidentMiB: 900, maxResponseMs: 20_000 });
     const program = 'pilot-discovery';
     this.edges = [
       { name: 'discovery-http', program, attack: (draw) => this.#http(draw) },
@@ -130,10 +130,10 @@ class DiscoverySubject implements Subject {
   }
 
   /** Checks that a well-behaved client receives clusters and, after the invalid files are removed, a change. */
-  async judge(): Promise<string[]> {
+  async findProblems(): Promise<string[]> {
     for (const name of oddFiles) rmSync(join(this.#mesh.directory.path, name), { force: true });
     writeFileSync(this.#mesh.directory.meshConfigFile, this.#meshConfig);
-    const wrong = await this.#watch.judge(`http://127.0.0.1:${this.#discovery.httpPort}/ready`);
+    const wrong = await this.#watch.findProblems(`http://127.0.0.1:${this.#discovery.httpPort}/ready`);
     if (wrong.length > 0) return wrong;
     const client = new AdsTestClient(this.#mesh.xdsPort);
     try {
@@ -151,7 +151,7 @@ class DiscoverySubject implements Subject {
   }
 
   async #serves(stream: SotwStream): Promise<string[]> {
-    stream.send({ node: behaved, typeUrl: typeUrls.CDS });
+    stream.send({ node: behavedNode, typeUrl: typeUrls.CDS });
     const { nonce, versionInfo } = await stream.next();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
     const host = `judge-${++this.#version}.example.com`;
@@ -173,13 +173,13 @@ class DiscoverySubject implements Subject {
     const bytes = httpRequest(draw, { paths });
     const port = draw.chance(0.5) ? this.#discovery.httpPort : this.#discovery.monitoringPort;
     await throwBytes(port, bytes, draw);
-    return shown(bytes);
+    return abbreviated(bytes);
   }
 
   async #http2(draw: Draw): Promise<string> {
     const bytes = http2Bytes(draw);
     await throwBytes(this.#mesh.xdsPort, bytes, draw);
-    return shown(bytes);
+    return abbreviated(bytes);
   }
 
   /** Valid gRPC framing with invalid messages. */
@@ -196,18 +196,18 @@ class DiscoverySubject implements Subject {
     }
     await settled(stream, draw);
     client.close();
-    return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => shown(bytes)).join(' ')}`;
+    return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => abbreviated(bytes)).join(' ')}`;
   }
 
   /** A client with a valid node and invalid requests. */
   async #xds(draw: Draw): Promise<string> {
     const client = new AdsTestClient(this.#mesh.xdsPort);
     const service = draw.chance(0.8) ? 'ADS' : draw.pick<ServiceName>(['LDS', 'CDS', 'RDS', 'EDS', 'SDS']);
-    const said = draw.chance(0.5)
-      ? await saySotw(client.sotw(service), draw)
-      : await sayDelta(client.delta(service), draw);
+    const description = draw.chance(0.5)
+      ? await sendSotw(client.sotw(service), draw)
+      : await sendDelta(client.delta(service), draw);
     client.close();
-    return `${service} ${said}`;
+    return `${service} ${description}`;
   }
 
   async #file(draw: Draw): Promise<string> {
@@ -219,19 +219,19 @@ class DiscoverySubject implements Subject {
     const bytes = randomYaml(draw, this.#documents);
     if (draw.chance(0.1)) {
       writeFileSync(this.#mesh.directory.meshConfigFile, bytes);
-      return `mesh configuration ${shown(bytes, 600)}`;
+      return `mesh configuration ${abbreviated(bytes, 600)}`;
     }
     this.#write(name, bytes);
     await sleep(draw.int(0, 150));
-    return `${name} ${shown(bytes, 600)}`;
+    return `${name} ${abbreviated(bytes, 600)}`;
   }
 }
 
 const nodeOf = (draw: Draw): object => ({
-  ...behaved,
-  id: draw.chance(0.8) ? behaved.id : draw.pick(knownTexts.id),
+  ...behavedNode,
+  id: draw.chance(0.8) ? behavedNode.id : draw.pick(knownTexts.id),
   metadata: draw.chance(0.7)
-    ? behaved.metadata
+    ? behavedNode.metadata
     : { [oddText(draw).slice(0, 200)]: 'x', NAMESPACE: 'demo', LABELS: { [draw.pick(['__proto__', 'app'])]: 'a' } },
 });
 
@@ -246,7 +246,7 @@ const namesOf = (draw: Draw): string[] =>
 const wellFormed = (text: string): string => text.toWellFormed();
 
 /** Common fields of a request, which may refer to the last response. */
-function said(draw: Draw, last: { readonly typeUrl: string; readonly nonce: string } | undefined) {
+function commonFields(draw: Draw, last: { readonly typeUrl: string; readonly nonce: string } | undefined) {
   return {
     typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
     responseNonce: draw.chance(0.6) ? (last?.nonce ?? '') : wellFormed(oddText(draw)),
@@ -258,40 +258,40 @@ function said(draw: Draw, last: { readonly typeUrl: string; readonly nonce: stri
 /**
  * A session that in most cases starts with a valid node, followed by odd requests. @returns description of the requests
  */
-async function converse(stream: SotwStream | DeltaStream, draw: Draw, sayOne: () => string): Promise<string> {
+async function converse(stream: SotwStream | DeltaStream, draw: Draw, sendOne: () => string): Promise<string> {
   const all: string[] = [];
   if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });
   for (let left = draw.int(1, 12); left > 0; left--) {
     if (draw.chance(0.6)) await sleep(draw.int(0, 12));
-    all.push(sayOne());
+    all.push(sendOne());
   }
   await settled(stream, draw);
   return all.join(', ');
 }
 
-function saySotw(stream: SotwStream, draw: Draw): Promise<string> {
+function sendSotw(stream: SotwStream, draw: Draw): Promise<string> {
   return converse(stream, draw, () => {
     const last = stream.responses.at(-1);
     const request = {
-      ...said(draw, last),
+      ...commonFields(draw, last),
       resourceNames: namesOf(draw),
       versionInfo: draw.chance(0.5) ? (last?.versionInfo ?? '') : wellFormed(oddText(draw)),
     };
     stream.send(request);
-    return `${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${shown(request.responseNonce, 20)}`;
+    return `${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${abbreviated(request.responseNonce, 20)}`;
   });
 }
 
-function sayDelta(stream: DeltaStream, draw: Draw): Promise<string> {
+function sendDelta(stream: DeltaStream, draw: Draw): Promise<string> {
   return converse(stream, draw, () => {
     const request = {
-      ...said(draw, stream.responses.at(-1)),
+      ...commonFields(draw, stream.responses.at(-1)),
       resourceNamesSubscribe: namesOf(draw),
       resourceNamesUnsubscribe: namesOf(draw),
       initialResourceVersions: Object.fromEntries(draw.list(0, 3, () => [wellFormed(oddText(draw)), 'v'])),
     };
     stream.send(request);
-    return `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${shown(request.responseNonce, 20)}`;
+    return `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${abbreviated(request.responseNonce, 20)}`;
   });
 }
 

@@ -27,8 +27,8 @@ import { packageRoot } from '../../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { createServerCertificates } from '../../certs/issued-certificates.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
-import { adminAnswerBytes } from '../grammar/admin.ts';
+import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { adminResponseBytes } from '../grammar/admin.ts';
 import { oddText, oddValue } from '../grammar/breaking-words.ts';
 import { mutatedBytes } from '../grammar/bytes.ts';
 import { randomPem } from '../grammar/pem.ts';
@@ -36,10 +36,10 @@ import { randomTrace } from '../grammar/trace.ts';
 import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { consulCatalog } from './consul-catalog.ts';
 import { recordedTrace } from './recorded-trace.ts';
-import { thinking } from './thinking.ts';
+import { withinCpuLimit } from './thinking.ts';
 import { wasmImage } from './wasm-images.ts';
 
-const longestTalkMs = 30_000;
+const maxExchangeMs = 30_000;
 
 export const functionsMaker: SubjectMaker = {
   program: 'chartpilot',
@@ -61,8 +61,8 @@ export const functionsMaker: SubjectMaker = {
   open: () => FunctionsSubject.start(),
 };
 
-class FunctionsSubject implements Subject {
-  readonly edges: readonly Edge[];
+class FunctionsSubject implements FuzzSubject {
+  readonly edges: readonly FuzzEdge[];
   readonly #folder: string;
 
   private constructor(folder: string, trace: readonly string[]) {
@@ -77,12 +77,12 @@ class FunctionsSubject implements Subject {
     this.edges = [
       edge('config-file', 'pilot-discovery', (draw) => {
         const text = randomYaml(draw, documents).toString('utf8');
-        thinking(text, () => readConfigFile('odd.yaml', text, { creationTimestamp: 0 }));
+        withinCpuLimit(text, () => readConfigFile('odd.yaml', text, { creationTimestamp: 0 }));
         return text;
       }),
       edge('mesh-config', 'pilot-discovery', (draw) => {
         const text = randomYaml(draw, documents.slice(0, 20)).toString('utf8');
-        thinking(text, () => [readMeshConfig('mesh', text), readMeshNetworks('networks', text)]);
+        withinCpuLimit(text, () => [readMeshConfig('mesh', text), readMeshNetworks('networks', text)]);
         return text;
       }),
       edge('node', 'pilot-discovery', (draw) => {
@@ -102,8 +102,8 @@ class FunctionsSubject implements Subject {
       }),
       edge('pem', 'pilot-agent', (draw) => {
         const contents = new Map(['tls.crt', 'tls.key'].map((name) => [name, randomPem(draw, pems)]));
-        thinking('certificates', () => inspectCertificates(contents));
-        return [...contents.values()].map((bytes) => shown(bytes, 80)).join(' ');
+        withinCpuLimit('certificates', () => inspectCertificates(contents));
+        return [...contents.values()].map((bytes) => abbreviated(bytes, 80)).join(' ');
       }),
       edge('downward-file', 'pilot-agent', (draw) => {
         const text = draw.list(0, 5, () => `${oddText(draw)}=${JSON.stringify(oddText(draw))}`).join('\n');
@@ -121,11 +121,11 @@ class FunctionsSubject implements Subject {
         output.lastWords();
         return lines.join('\n');
       }),
-      edge('admin-answer', 'pilot-agent', adminAnswer),
+      edge('admin-answer', 'pilot-agent', adminResponse),
       edge('trace-file', 'chartpilot', (draw) => this.#trace(draw, trace)),
       edge('diagram', 'chartpilot', (draw) => {
         const text = mutatedBytes(draw, diagram, 20).toString('utf8');
-        thinking(text, () => parseDiagram(text, 'odd.mmd'));
+        withinCpuLimit(text, () => parseDiagram(text, 'odd.mmd'));
         return text;
       }),
       edge('consul-catalog', 'pilot-discovery', consulCatalog),
@@ -140,7 +140,7 @@ class FunctionsSubject implements Subject {
     return new FunctionsSubject(await mkdtemp(join(tmpdir(), 'chartpilot-fuzz-')), trace);
   }
 
-  judge(): Promise<string[]> {
+  findProblems(): Promise<string[]> {
     return Promise.resolve([]);
   }
 
@@ -155,27 +155,27 @@ class FunctionsSubject implements Subject {
     const reading = await openTrace(file);
     const records: TraceRecord[] = [];
     for await (const record of reading.records) records.push(record);
-    thinking('trace', () => checkTrace(agentDiagrams, records, reading.header));
+    withinCpuLimit('trace', () => checkTrace(agentDiagrams, records, reading.header));
     const list = new RecordArray(records);
     records.forEach((record, index) => {
       formatRecord(record);
       causeChain(list, index);
     });
-    thinking('replay', () => replay(reading.header, records, [...machinesOfProgram(reading.header.program)]));
-    return shown(bytes, 2_000);
+    withinCpuLimit('replay', () => replay(reading.header, records, [...machinesOfProgram(reading.header.program)]));
+    return abbreviated(bytes, 2_000);
   }
 }
 
 const agentDiagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 
 /** A parser may reject input with a coded error. */
-function edge(name: string, program: Edge['program'], attack: (draw: Draw) => Promise<string> | string): Edge {
+function edge(name: string, program: FuzzEdge['program'], attack: (draw: Draw) => Promise<string> | string): FuzzEdge {
   return {
     name,
     program,
     async attack(draw) {
       try {
-        return shown(await attack(draw));
+        return abbreviated(await attack(draw));
       } catch (error) {
         if (error instanceof ChartpilotError) return error.message;
         throw error;
@@ -185,8 +185,8 @@ function edge(name: string, program: Edge['program'], attack: (draw: Draw) => Pr
 }
 
 /** An Envoy whose admin interface sends random responses: the client must report an error within its time limit. */
-async function adminAnswer(draw: Draw): Promise<string> {
-  const bytes = adminAnswerBytes(draw);
+async function adminResponse(draw: Draw): Promise<string> {
+  const bytes = adminResponseBytes(draw);
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.on('data', () => {});
@@ -201,9 +201,9 @@ async function adminAnswer(draw: Draw): Promise<string> {
     await client.state(200);
     await client.get('/stats', 200).catch(() => {});
     // Two responses take up to 200 ms each. A busy machine may stop this process for seconds.
-    if (performance.now() - started > longestTalkMs) throw new Error('no end within the limit');
+    if (performance.now() - started > maxExchangeMs) throw new Error('no end within the limit');
   } finally {
     server.close();
   }
-  return shown(bytes);
+  return abbreviated(bytes);
 }

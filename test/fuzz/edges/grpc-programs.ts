@@ -8,7 +8,7 @@ import { ControlPlane } from '../../harness/control-plane.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { type RunningXdsProxy, startXdsProxy } from '../../harness/xds-proxy.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 
 export const grpcProgramsMaker: SubjectMaker = {
@@ -77,8 +77,8 @@ function serviceEntry(name: string, namespace: string, address: string, exportTo
   })}\n---\n`;
 }
 
-class GrpcProgramsSubject implements Subject {
-  readonly edges: readonly Edge[];
+class GrpcProgramsSubject implements FuzzSubject {
+  readonly edges: readonly FuzzEdge[];
   readonly #plane: ControlPlane;
   readonly #proxy: RunningXdsProxy;
 
@@ -128,7 +128,7 @@ class GrpcProgramsSubject implements Subject {
           ...{ typeUrl, resourceNames, responseNonce: draw.chance(0.8) ? (last?.nonce ?? '') : 'odd' },
           ...(draw.chance(0.2) && { errorDetail: { code: 3, message: oddText(draw).toWellFormed() } }),
         });
-        thrown.push(`${typeUrl.slice(-12)} ${shown(JSON.stringify(resourceNames))}`);
+        thrown.push(`${typeUrl.slice(-12)} ${abbreviated(JSON.stringify(resourceNames))}`);
         await (draw.chance(0.5) ? responded(stream) : settled(stream, draw.int(0, 10)));
       }
       judgeResponses(stream, requested, node.metadata.NAMESPACE === 'bank');
@@ -161,7 +161,7 @@ class GrpcProgramsSubject implements Subject {
   }
 
   /** A well-behaved program receives its listener and its endpoints, both through the agent and directly. */
-  async judge(): Promise<string[]> {
+  async findProblems(): Promise<string[]> {
     const wrong: string[] = [];
     for (const throughAgent of [false, true]) {
       const way = throughAgent ? 'through the agent' : 'directly';

@@ -26,11 +26,11 @@ import { TrustBundle } from '../../../src/identity/trust-bundle.ts';
 import { svidOf, svidProblems } from '../../../src/identity/x509-svid.ts';
 import { silentLogger } from '../../../src/runtime/output/log.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
 import { randomMessage } from '../grammar/protobuf.ts';
-import { thinking } from './thinking.ts';
+import { withinCpuLimit } from './thinking.ts';
 
 export const identityMaker: SubjectMaker = {
   program: 'pilot-discovery',
@@ -45,9 +45,9 @@ const mine = `spiffe://${trustDomain}/ns/shop/sa/cart`;
 const theirs = `spiffe://${trustDomain}/ns/istio-system/sa/istiod`;
 const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-async function openIdentity(): Promise<Subject> {
+async function openIdentity(): Promise<FuzzSubject> {
   const edges = [certificateRequest(), await bearerTokens(), clientCertificates(), forwarded()];
-  return { edges, judge: () => Promise.resolve([]), close: () => Promise.resolve() };
+  return { edges, findProblems: () => Promise.resolve([]), close: () => Promise.resolve() };
 }
 
 function authorityOf() {
@@ -58,10 +58,10 @@ function authorityOf() {
   return { issuer: { certificate, privateKey }, life };
 }
 
-const nobody: CallPeer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+const anonymousPeer: CallPeer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
 const withHeader = (name: string, value: string): CallPeer => ({
-  ...nobody,
-  metadata: (asked) => (asked === name ? [value] : []),
+  ...anonymousPeer,
+  metadata: (headerName) => (headerName === name ? [value] : []),
 });
 
 // ---- certificate requests
@@ -70,7 +70,7 @@ const withHeader = (name: string, value: string): CallPeer => ({
  * The certificate service without its threads: each issued certificate must have the caller's identity and the
  * requested key.
  */
-function certificateRequest(): Edge {
+function certificateRequest(): FuzzEdge {
   const { issuer, life } = authorityOf();
   const material = buildAuthorityMaterial(issuer, [], [issuer.certificate], new Date());
   const inForce: ActiveAuthority = {
@@ -114,16 +114,19 @@ function certificateRequest(): Edge {
     program: 'pilot-discovery',
     async attack(draw) {
       const bytes = requestMessage(draw, requests);
-      const answer = await thinking(shown(bytes), () => service.create(bytes, nobody).catch((error: unknown) => error));
-      if (answer instanceof IssuanceRefusal && answer.code !== status.INTERNAL) return shown(bytes);
-      if (!Buffer.isBuffer(answer)) throw new Error(`no refusal: ${String(answer)}`, { cause: answer });
-      const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, answer).certChain[0]!);
+      const outcome = await withinCpuLimit(abbreviated(bytes), () =>
+        service.create(bytes, anonymousPeer).catch((error: unknown) => error),
+      );
+      if (outcome instanceof IssuanceRefusal && outcome.code !== status.INTERNAL) return abbreviated(bytes);
+      if (!Buffer.isBuffer(outcome)) throw new Error(`no refusal: ${String(outcome)}`, { cause: outcome });
+      const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, outcome).certChain[0]!);
       const problems = svidProblems(leaf!);
       const uris = leaf!.alternativeNames?.uris.join();
       if (uris !== mine || problems.length > 0) throw new Error(`a certificate of ${uris}: ${problems.join()}`);
       const spki = leaf!.publicKey.export({ format: 'der', type: 'spki' });
-      if (!spkis.some((own) => own.equals(spki))) throw new Error('a certificate for a key that signed nothing');
-      return shown(bytes);
+      if (!spkis.some((requestKey) => requestKey.equals(spki)))
+        throw new Error('a certificate for a key that signed nothing');
+      return abbreviated(bytes);
     },
   };
 }
@@ -150,7 +153,7 @@ function requestMessage(draw: Draw, requests: readonly string[]): Uint8Array {
 
 // ---- tokens
 
-async function bearerTokens(): Promise<Edge> {
+async function bearerTokens(): Promise<FuzzEdge> {
   const key = newKey();
   const publicKey = await exportJWK(createPublicKey(key));
   const keys = localKeys({ keys: [{ ...publicKey, kid: 'k0' }] });
@@ -179,13 +182,13 @@ async function bearerTokens(): Promise<Edge> {
     async attack(draw) {
       const token = oddToken(draw, good, bad, { spki, publicKey });
       const peer = withHeader('authorization', `Bearer ${token}`);
-      const answer = await thinking(shown(token), () => authenticate([authenticator], peer));
-      if ('failure' in answer) return shown(token);
+      const outcome = await withinCpuLimit(abbreviated(token), () => authenticate([authenticator], peer));
+      if ('failure' in outcome) return abbreviated(token);
       // Several base64 texts may encode equal bytes, also of a signature: the signed text must be the sent one.
-      if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || answer.identities.join() !== mine) {
-        throw new Error(`${answer.identities.join()} by an unsigned token: ${token}`);
+      if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || outcome.identities.join() !== mine) {
+        throw new Error(`${outcome.identities.join()} by an unsigned token: ${token}`);
       }
-      return shown(token);
+      return abbreviated(token);
     },
   };
 }
@@ -228,14 +231,14 @@ function oddToken(
  * A certificate that OpenSSL has verified is parsed twice: the identities that Node reports must equal those in the
  * certificate.
  */
-function clientCertificates(): Edge {
+function clientCertificates(): FuzzEdge {
   const { issuer, life } = authorityOf();
-  const stranger = authorityOf();
+  const otherAuthority = authorityOf();
   const key = createPublicKey(newKey());
   const leaf = (uris: readonly string[], dns: readonly string[] = [], by = issuer): Buffer =>
     Buffer.from(issueLeaf(by, key, { uris: [...uris], dns: [...dns], ips: [] }, life));
   const good = leaf([mine]);
-  const strange = leaf([theirs], [], stranger.issuer);
+  const strange = leaf([theirs], [], otherAuthority.issuer);
   const originalBody = bodyOf(good);
   const authenticator = workloadsOfMesh(clientCertificate(), () => [trustDomain]);
   return {
@@ -246,7 +249,7 @@ function clientCertificates(): Edge {
       const der = isHonest
         ? namedOddly(draw, leaf)
         : mutatedBytes(draw, draw.pick([good, good, strange]), draw.int(1, 4));
-      await thinking(shown(der), async () => {
+      await withinCpuLimit(abbreviated(der), async () => {
         let certificate: ReturnType<typeof readCertificate>;
         try {
           certificate = readCertificate(der);
@@ -259,14 +262,17 @@ function clientCertificates(): Edge {
         if (!isHonest && 'path' in path && !bodyOf(der)?.equals(originalBody!)) {
           throw new Error(`an unsigned certificate is accepted as ${JSON.stringify(id)}`);
         }
-        const peer = { ...nobody, certificate: { raw: Buffer.from(der), serialNumber: certificate.serialNumber } };
-        const answer = await authenticate([authenticator], peer);
-        if ('failure' in answer) return;
+        const peer = {
+          ...anonymousPeer,
+          certificate: { raw: Buffer.from(der), serialNumber: certificate.serialNumber },
+        };
+        const outcome = await authenticate([authenticator], peer);
+        if ('failure' in outcome) return;
         const uris = certificate.alternativeNames?.uris ?? [];
-        const invented = answer.identities.filter((identity) => !uris.includes(identity));
+        const invented = outcome.identities.filter((identity) => !uris.includes(identity));
         if (invented.length > 0) throw new Error(`${invented.join()} out of ${uris.join()}`);
       });
-      return shown(der);
+      return abbreviated(der);
     },
   };
 }
@@ -299,7 +305,7 @@ function namedOddly(draw: Draw, leaf: (uris: readonly string[], dns: readonly st
 
 // ---- headers of gateways
 
-function forwarded(): Edge {
+function forwarded(): FuzzEdge {
   const authenticator = workloadsOfMesh(
     forwardedCertificate(['10.0.0.0/8'], () => trustDomain),
     () => [trustDomain],
@@ -317,14 +323,14 @@ function forwarded(): Edge {
         host: draw.pick(['127.0.0.1', '::1', '11.0.0.1', '', ':']),
       };
       const peers = [elsewhere, withHeader(header, text)];
-      const answers = await thinking(shown(text), () =>
+      const outcomes = await withinCpuLimit(abbreviated(text), () =>
         Promise.all(peers.map((peer) => authenticate([authenticator], peer))),
       );
-      if ('identities' in answers[0]!) throw new Error(`an identity by a header of an untrusted peer: ${text}`);
-      const [, fromGateway] = answers;
+      if ('identities' in outcomes[0]!) throw new Error(`an identity by a header of an untrusted peer: ${text}`);
+      const [, fromGateway] = outcomes;
       if ('identities' in fromGateway! && fromGateway.identities.length !== 1)
         throw new Error(`two by one header: ${text}`);
-      return shown(text);
+      return abbreviated(text);
     },
   };
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Program } from '../../harness/program.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { abbreviated, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { httpRequest } from '../grammar/http.ts';
 import { ProgramWatch } from './program-watch.ts';
 import { recordedTrace } from './recorded-trace.ts';
@@ -18,7 +18,7 @@ export const pageMaker: SubjectMaker = {
   open: openPage,
 };
 
-async function openPage(): Promise<Subject> {
+async function openPage(): Promise<FuzzSubject> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fuzz-'));
   const file = join(folder, 'a.trace');
   writeFileSync(file, `${(await recordedTrace()).join('\n')}\n`);
@@ -27,7 +27,7 @@ async function openPage(): Promise<Subject> {
   const url = /http:\/\/[^ ]+/.exec(line)![0];
   const port = Number(new URL(url).port);
   const secret = new URL(url).pathname;
-  const watch = new ProgramWatch(program, { maxResidentMiB: 400, answerMs: 20_000 });
+  const watch = new ProgramWatch(program, { maxResidentMiB: 400, maxResponseMs: 20_000 });
   const paths = [
     '/',
     secret,
@@ -39,11 +39,11 @@ async function openPage(): Promise<Subject> {
   const attack = async (draw: Draw): Promise<string> => {
     const bytes = httpRequest(draw, { paths });
     await throwBytes(port, bytes, draw);
-    return shown(bytes);
+    return abbreviated(bytes);
   };
   return {
     edges: [{ name: 'page-http', program: 'chartpilot', attack }],
-    judge: () => watch.judge(url),
+    findProblems: () => watch.findProblems(url),
     async close() {
       await program.stop();
       rmSync(folder, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import type { Program } from '../../harness/program.ts';
 export interface ProgramLimits {
   readonly maxResidentMiB: number;
   /** Maximum response time for a well-behaved client, in milliseconds. */
-  readonly answerMs: number;
+  readonly maxResponseMs: number;
 }
 
 const stack = /\bat .*?(?:file:|node:|\/)[^ ]+:\d+:\d+/i;
@@ -34,21 +34,21 @@ export class ProgramWatch {
   }
 
   /** @param url responds with 200 if the program is healthy */
-  async judge(url: string): Promise<string[]> {
-    const gone = this.#program.hopeless();
-    if (gone !== undefined) return [gone];
-    return [...(await this.#answers(url)), ...this.#memory(), ...this.#complaints()];
+  async findProblems(url: string): Promise<string[]> {
+    const exitReason = this.#program.hopeless();
+    if (exitReason !== undefined) return [exitReason];
+    return [...(await this.#responseProblems(url)), ...this.#memory(), ...this.#complaints()];
   }
 
-  async #answers(url: string): Promise<string[]> {
-    const { answerMs } = this.#limits;
+  async #responseProblems(url: string): Promise<string[]> {
+    const { maxResponseMs } = this.#limits;
     try {
-      const response = await fetch(url, { signal: AbortSignal.timeout(answerMs) });
+      const response = await fetch(url, { signal: AbortSignal.timeout(maxResponseMs) });
       const body = await response.text();
       return response.status === 200 ? [] : [`${url} responds with ${response.status} ${body.slice(0, 200)}`];
     } catch (error) {
-      const gone = this.#program.hopeless();
-      return [gone ?? `${url} does not respond within ${answerMs} ms: ${String(error)}`];
+      const exitReason = this.#program.hopeless();
+      return [exitReason ?? `${url} does not respond within ${maxResponseMs} ms: ${String(error)}`];
     }
   }
 

@@ -27,7 +27,7 @@ import { silentLogger } from '../../../src/runtime/output/log.ts';
 import { createAuthority } from '../../certs/authority.ts';
 import { eventually } from '../../harness/eventually.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
 import { randomMessage } from '../grammar/protobuf.ts';
@@ -45,18 +45,18 @@ const file = 'file-root:/certs/other.pem';
 const served = ['default', 'ROOTCA', file];
 const names = [...served, 'file-cert:/a~/b', 'nobody', ''];
 const words = { resource_names: names, type_url: [secretType], response_nonce: ['1', '2'] };
-const mostResidentMiB = 600;
+const maxResidentMiB = 600;
 /** The server ends a stream whose end the client does not read after 5 s; the rest is reserve. */
 const settleMs = 30_000;
 
-class SecretsSubject implements Subject {
-  readonly edges: readonly Edge[];
+class SecretsSubject implements FuzzSubject {
+  readonly edges: readonly FuzzEdge[];
   readonly #directory = mkdtempSync(join(tmpdir(), 'fuzz-sds-'));
   readonly #vault = new SecretVault();
   readonly #authority = createAuthority();
   readonly #server: SecretServer;
   /** Names that the server reports as requested. */
-  readonly #wanted = new Set<string>();
+  readonly #requested = new Set<string>();
   readonly #versions = new Map<string, string>();
   readonly #wrong: string[] = [];
   #isListening = false;
@@ -65,7 +65,9 @@ class SecretsSubject implements Subject {
   private constructor() {
     const unbounded = { burst: 1e9, perSecond: 1e9 };
     const paces = { changes: unbounded, begun: unbounded };
-    this.#server = new SecretServer({ vault: this.#vault, log: silentLogger, ...paces }, (event) => this.#hear(event));
+    this.#server = new SecretServer({ vault: this.#vault, log: silentLogger, ...paces }, (event) =>
+      this.#onReport(event),
+    );
     const program = 'pilot-agent';
     this.edges = [
       { name: 'secret-session', program, attack: (draw) => this.#session(draw) },
@@ -77,7 +79,7 @@ class SecretsSubject implements Subject {
     const subject = new SecretsSubject();
     await subject.#server.open(subject.#socket);
     if (!subject.#isListening) throw new Error('the secret server does not listen');
-    subject.#serveAnew();
+    subject.#renew();
     return subject;
   }
 
@@ -86,15 +88,15 @@ class SecretsSubject implements Subject {
   }
 
   /** Acts as the secrets chart: serves existing secrets and rejects other names. */
-  #hear(event: SdsReport): void {
+  #onReport(event: SdsReport): void {
     if (event.type === 'sds.listening') this.#isListening = true;
-    if (event.type === 'sds.unsubscribed' && !this.#wanted.delete(event.name))
+    if (event.type === 'sds.unsubscribed' && !this.#requested.delete(event.name))
       this.#wrong.push(`no client requested ${event.name}`);
     if (event.type !== 'sds.subscribed') return;
     // A rejected name is requested again.
-    if (this.#wanted.has(event.name) && served.includes(event.name))
-      this.#wrong.push(`${shown(event.name)} is requested already`);
-    this.#wanted.add(event.name);
+    if (this.#requested.has(event.name) && served.includes(event.name))
+      this.#wrong.push(`${abbreviated(event.name)} is requested already`);
+    this.#requested.add(event.name);
     if (event.name === file) this.#serveFile();
     else if (!served.includes(event.name)) this.#server.refuse(event.name, 'unknown secret');
   }
@@ -108,7 +110,7 @@ class SecretsSubject implements Subject {
     this.#serve(file, this.#vault.keepRoots(file, this.#authority.certificate));
   }
 
-  #serveAnew(): void {
+  #renew(): void {
     const { certificate, privateKey } = this.#authority.issue(['localhost']);
     const pair = { chain: certificate, key: createPrivateKey(privateKey) };
     this.#serve('default', this.#vault.keepCertificate('default', pair));
@@ -126,13 +128,13 @@ class SecretsSubject implements Subject {
   async #session(draw: Draw): Promise<string> {
     const client = new Client(await this.#open());
     // Half of the requests repeat the previous names, as an acknowledgement does.
-    const asked: (readonly string[])[] = [draw.some(names, 1, 4)];
+    const requestedNames: (readonly string[])[] = [draw.some(names, 1, 4)];
     for (let more = draw.int(0, 11); more > 0; more--) {
-      asked.push(draw.chance(0.5) ? asked.at(-1)! : draw.some(names, 0, 4));
+      requestedNames.push(draw.chance(0.5) ? requestedNames.at(-1)! : draw.some(names, 0, 4));
     }
-    let [before, most]: [readonly string[], number] = [[], 0];
+    let [previousNames, maxResponses]: [readonly string[], number] = [[], 0];
     const thrown: string[] = [];
-    for (const resourceNames of asked) {
+    for (const resourceNames of requestedNames) {
       if (client.isOver) break;
       const last = client.responses.at(-1);
       const responseNonce = draw.one(
@@ -153,22 +155,24 @@ class SecretsSubject implements Subject {
         toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: secretType, ...request })),
       );
       thrown.push(JSON.stringify({ resourceNames, responseNonce }));
-      most += resourceNames.filter((name) => !before.includes(name)).length;
-      before = resourceNames;
+      maxResponses += resourceNames.filter((name) => !previousNames.includes(name)).length;
+      previousNames = resourceNames;
       if (draw.chance(0.6)) await client.something();
     }
     await client.end(draw.chance(0.2));
-    this.#judgeResponses(client, new Set(asked.flat()), most);
+    this.#judgeResponses(client, new Set(requestedNames.flat()), maxResponses);
     return thrown.join(' ');
   }
 
-  #judgeResponses({ responses }: Client, asked: ReadonlySet<string>, most: number): void {
-    if (responses.length > most) throw new Error(`${responses.length} responses; ${most} names were requested`);
+  #judgeResponses({ responses }: Client, requestedNames: ReadonlySet<string>, maxResponses: number): void {
+    if (responses.length > maxResponses)
+      throw new Error(`${responses.length} responses; ${maxResponses} names were requested`);
     if (new Set(responses.map(({ nonce }) => nonce)).size < responses.length) throw new Error('a nonce came twice');
     for (const { resources, versionInfo } of responses) {
       const found = resources.map(({ value }) => fromBinary(SecretSchema, value).name);
       const [name = ''] = found;
-      if (found.length !== 1 || !asked.has(name)) throw new Error(`${found.join()} was sent without a request`);
+      if (found.length !== 1 || !requestedNames.has(name))
+        throw new Error(`${found.join()} was sent without a request`);
       if (versionInfo !== this.#versions.get(name)) throw new Error(`an outdated version of ${name} was sent`);
     }
   }
@@ -192,18 +196,18 @@ class SecretsSubject implements Subject {
       if (draw.chance(0.3)) await client.something();
     }
     await client.end(draw.chance(0.3));
-    return thrown.map((bytes) => shown(bytes, 60)).join(' ');
+    return thrown.map((bytes) => abbreviated(bytes, 60)).join(' ');
   }
 
-  async judge(): Promise<string[]> {
-    this.#serveAnew();
+  async findProblems(): Promise<string[]> {
+    this.#renew();
     const wrong = this.#wrong.splice(0);
-    const nobody = await eventually('no secret is requested', () => this.#wanted.size === 0, {
+    const isIdle = await eventually('no secret is requested', () => this.#requested.size === 0, {
       deadlineMs: settleMs,
     }).then(
       () => [],
       () => [
-        `${[...this.#wanted].map((name) => shown(name)).join()}: still requested after all clients have disconnected`,
+        `${[...this.#requested].map((name) => abbreviated(name)).join()}: still requested after all clients have disconnected`,
       ],
     );
     // A separate connection, because the server closes one with too many protocol errors.
@@ -221,8 +225,8 @@ class SecretsSubject implements Subject {
     connection.close();
     if (got.length === 0) this.#judgeResponses(client, new Set(resourceNames), 2);
     const residentMiB = process.memoryUsage().rss / 2 ** 20;
-    const memory = residentMiB > mostResidentMiB ? [`${Math.round(residentMiB)} MiB are resident`] : [];
-    return [...wrong, ...nobody, ...got, ...memory];
+    const memory = residentMiB > maxResidentMiB ? [`${Math.round(residentMiB)} MiB are resident`] : [];
+    return [...wrong, ...isIdle, ...got, ...memory];
   }
 
   close(): Promise<void> {

@@ -1,21 +1,21 @@
-import { shown } from '../edge.ts';
+import { abbreviated } from '../edge.ts';
 
 /** A slower parser would delay all other clients. */
-const longestThoughtMs = 2_000;
+const maxCpuMs = 2_000;
 
 /**
  * Runs the task and checks its CPU time, which does not depend on the load of the machine.
  *
  * @throws Error if the task took too long
  */
-export function thinking<Outcome>(what: string, deed: () => Outcome): Outcome {
-  const before = process.cpuUsage();
+export function withinCpuLimit<Outcome>(input: string, task: () => Outcome): Outcome {
+  const startUsage = process.cpuUsage();
   const judged = (outcome: Outcome): Outcome => {
-    const { user, system } = process.cpuUsage(before);
+    const { user, system } = process.cpuUsage(startUsage);
     const tookMs = (user + system) / 1_000;
-    if (tookMs > longestThoughtMs) throw new Error(`${Math.round(tookMs)} ms over ${shown(what, 600)}`);
+    if (tookMs > maxCpuMs) throw new Error(`${Math.round(tookMs)} ms over ${abbreviated(input, 600)}`);
     return outcome;
   };
-  const outcome = deed();
+  const outcome = task();
   return outcome instanceof Promise ? (outcome.then(judged) as Outcome) : judged(outcome);
 }

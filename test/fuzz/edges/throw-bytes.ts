@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Draw } from '../../random-config/draw.ts';
 
 /** Time limit for a response; only the state of the program afterwards matters. */
-const answerMs = 40;
+const responseLimitMs = 40;
 
 /**
  * Sends bytes to a port of this host, in one piece or several, and closes the connection in a random way.
@@ -12,10 +12,10 @@ const answerMs = 40;
  * @returns received bytes
  */
 export async function throwBytes(port: number, bytes: Buffer, draw: Draw): Promise<Buffer> {
-  const answer: Buffer[] = [];
-  const socket = await opened(port);
+  const received: Buffer[] = [];
+  const socket = await openConnection(port);
   if (socket === undefined) return Buffer.alloc(0);
-  socket.on('data', (chunk) => answer.push(chunk));
+  socket.on('data', (chunk) => received.push(chunk));
   if (draw.chance(0.1)) socket.pause();
   const cut = draw.chance(0.3) ? draw.int(0, bytes.length) : bytes.length;
   socket.write(bytes.subarray(0, cut));
@@ -24,14 +24,14 @@ export async function throwBytes(port: number, bytes: Buffer, draw: Draw): Promi
     if (draw.chance(0.7)) socket.write(bytes.subarray(cut));
   }
   if (draw.chance(0.5)) socket.end();
-  await sleep(draw.int(1, answerMs));
+  await sleep(draw.int(1, responseLimitMs));
   if (draw.chance(0.3)) socket.resetAndDestroy();
   else socket.destroy();
-  return Buffer.concat(answer);
+  return Buffer.concat(received);
 }
 
 /** `undefined` if the connection is refused; a later check reports that. */
-function opened(port: number): Promise<Socket | undefined> {
+function openConnection(port: number): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port });
     socket.once('connect', () => resolve(socket));

@@ -9,7 +9,7 @@ import { dockerConfig, mediaTypes, tarOf } from '../../harness/image-registry.ts
 import type { Draw } from '../../random-config/draw.ts';
 import { mutatedValue, oddText } from '../grammar/breaking-words.ts';
 import { mutatedBytes } from '../grammar/bytes.ts';
-import { thinking } from './thinking.ts';
+import { withinCpuLimit } from './thinking.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const password = 'a-password-of-a-registry';
@@ -41,7 +41,7 @@ function manifest(draw: Draw): string {
     : { schemaVersion: 2, manifests: [{ digest, platform }] };
   const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, whole) : whole) ?? '';
   const text = draw.chance(0.2) ? mutatedBytes(draw, Buffer.from(json)).toString('utf8') : json;
-  thinking(text, () => {
+  withinCpuLimit(text, () => {
     const found = rejected(() => parseManifest(text));
     if (found === undefined) return;
     const named = rejected(() =>
@@ -65,7 +65,7 @@ async function archive(draw: Draw): Promise<string> {
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for (let at = 0; at < bytes.length; at += 700) yield bytes.subarray(at, at + 700);
   }
-  await thinking('archive', async () => {
+  await withinCpuLimit('archive', async () => {
     let length = 0;
     try {
       for await (const piece of tarFile(pieces(), 'plugin.wasm', limits)) length += piece.length;
@@ -83,7 +83,7 @@ function pullSecret(draw: Draw): string {
   const config = JSON.parse(dockerConfig('reg.test', 'robot', password)) as object;
   const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, config) : config) ?? '';
   const text = draw.chance(0.3) ? mutatedBytes(draw, Buffer.from(json)).toString('utf8') : json;
-  thinking('pull secret', () => rejected(() => credentialsFor('reg.test', text)));
+  withinCpuLimit('pull secret', () => rejected(() => credentialsFor('reg.test', text)));
   return text;
 }
 
@@ -91,7 +91,7 @@ function challenge(draw: Draw): string {
   const parameter = (): string => `${draw.pick(['realm', 'service', 'scope', oddText(draw)])}="${oddText(draw)}"`;
   const whole = `${draw.pick(['Bearer', 'Basic', oddText(draw)])} ${draw.list(0, 4, parameter).join(',')}`;
   const text = draw.chance(0.5) ? mutatedBytes(draw, Buffer.from(whole)).toString('latin1') : whole;
-  thinking(text, () => {
+  withinCpuLimit(text, () => {
     for (const { parameters } of challengesIn(text)) rejected(() => URL.parse(parameters.get('realm') ?? ''));
   });
   return text;
@@ -100,7 +100,7 @@ function challenge(draw: Draw): string {
 function imageUrl(draw: Draw): string {
   const part = (good: string): string => (draw.chance(0.5) ? good : oddText(draw));
   const url = `oci://${part('reg.test:5000')}/${part('team/plugin')}:${part('v1')}${draw.chance(0.3) ? `@${part(digest)}` : ''}`;
-  thinking(url, () => {
+  withinCpuLimit(url, () => {
     const image = rejected(() => parseImageUrl(url));
     if (image === undefined) return;
     const { registry, repository, reference } = image;

@@ -3,7 +3,7 @@ import type { Draw } from '../../random-config/draw.ts';
 import { oddText, oddValue } from './breaking-words.ts';
 import { randomBytes } from './bytes.ts';
 
-export function adminAnswerBytes(draw: Draw): Buffer {
+export function adminResponseBytes(draw: Draw): Buffer {
   return draw.one(
     () => randomBytes(draw, draw.int(0, 300)),
     () =>

@@ -6,9 +6,9 @@ export function randomBytes(draw: Draw, length: number): Buffer {
 }
 
 /** Applies a few random changes: flips, removals, duplicates, truncations, insertions. */
-export function mutatedBytes(draw: Draw, bytes: Uint8Array, most = 6): Buffer {
+export function mutatedBytes(draw: Draw, bytes: Uint8Array, maxChanges = 6): Buffer {
   let result: Buffer = Buffer.from(bytes);
-  for (let changes = draw.int(1, most); changes > 0; changes--) result = changedOnce(draw, result);
+  for (let changes = draw.int(1, maxChanges); changes > 0; changes--) result = changedOnce(draw, result);
   return result;
 }
 
@@ -16,17 +16,17 @@ function changedOnce(draw: Draw, bytes: Buffer): Buffer {
   if (bytes.length === 0) return randomBytes(draw, draw.int(1, 8));
   const at = draw.int(0, bytes.length - 1);
   const length = Math.min(bytes.length - at, draw.int(1, 32));
-  const [before, part, after] = [bytes.subarray(0, at), bytes.subarray(at, at + length), bytes.subarray(at + length)];
+  const [head, part, tail] = [bytes.subarray(0, at), bytes.subarray(at, at + length), bytes.subarray(at + length)];
   return draw.one(
     () => {
       const flipped = Buffer.from(bytes);
       flipped[at] = flipped[at]! ^ (1 << draw.int(0, 7));
       return flipped;
     },
-    () => Buffer.concat([before, after]),
-    () => Buffer.concat([before, part, part, after]),
-    () => Buffer.concat([before, randomBytes(draw, draw.int(1, 16)), part, after]),
-    () => before,
-    () => Buffer.concat([before, Buffer.alloc(length, draw.pick([0, 0xff, 0x20])), after]),
+    () => Buffer.concat([head, tail]),
+    () => Buffer.concat([head, part, part, tail]),
+    () => Buffer.concat([head, randomBytes(draw, draw.int(1, 16)), part, tail]),
+    () => head,
+    () => Buffer.concat([head, Buffer.alloc(length, draw.pick([0, 0xff, 0x20])), tail]),
   );
 }

@@ -26,9 +26,15 @@ export function http2Bytes(draw: Draw): Buffer {
   return draw.chance(0.1) ? mutatedBytes(draw, bytes) : bytes;
 }
 
-function frame(type: number, flags: number, stream: number, payload: Uint8Array, saidLength = payload.length): Buffer {
+function frame(
+  type: number,
+  flags: number,
+  stream: number,
+  payload: Uint8Array,
+  declaredLength = payload.length,
+): Buffer {
   const head = Buffer.alloc(9);
-  head.writeUIntBE(saidLength & 0xffffff, 0, 3);
+  head.writeUIntBE(declaredLength & 0xffffff, 0, 3);
   head[3] = type;
   head[4] = flags;
   head.writeUInt32BE(stream >>> 0, 5);
@@ -44,8 +50,8 @@ function oddFrame(draw: Draw): Buffer {
     () => grpcMessage(draw, randomBytes(draw, draw.int(0, 60))),
     () => Buffer.alloc(draw.pick([0, 4, 5, 6, 8]), draw.pick([0, 0xff, 0x7f])),
   );
-  const said = draw.chance(0.9) ? payload.length : draw.pick([0, 1, 16_384, 16_385, 0xffffff]);
-  return frame(type, draw.pick([0, 1, 4, 5, 5, 8, 0x20, 0xff]), stream, payload, said);
+  const declared = draw.chance(0.9) ? payload.length : draw.pick([0, 1, 16_384, 16_385, 0xffffff]);
+  return frame(type, draw.pick([0, 1, 4, 5, 5, 8, 0x20, 0xff]), stream, payload, declared);
 }
 
 /** Many equal frames, as in an attack on a server's bookkeeping. */

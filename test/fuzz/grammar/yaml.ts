@@ -7,10 +7,10 @@ import { mutatedValue, oddValue } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
 
 /** One YAML document of each file below these folders. */
-export function yamlValues(folders: readonly string[], isWanted: (name: string) => boolean): unknown[] {
+export function yamlValues(folders: readonly string[], isIncluded: (name: string) => boolean): unknown[] {
   return folders.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter(isWanted)
+      .filter(isIncluded)
       .sort()
       .flatMap((name) => parseAllDocuments(readFileSync(join(folder, name), 'utf8')))
       .map((document) => (document as { toJS(): unknown }).toJS())

@@ -2,7 +2,7 @@
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import { messageOf } from '../../../src/runtime/errors.ts';
 import type { ObjectToWrite } from '../../cluster/cluster.ts';
-import type { Finding } from '../../demo/findings.ts';
+import type { CheckFinding } from '../../demo/findings.ts';
 import { eventually } from '../../harness/eventually.ts';
 import type { InstalledMesh } from '../mesh/installed-mesh.ts';
 import type { PodStreams } from '../mesh/pod-streams.ts';
@@ -60,7 +60,7 @@ interface Expectation<Value> {
 export class TaskContext {
   readonly mesh: InstalledMesh;
   readonly samples: SampleFiles;
-  readonly findings: Finding[] = [];
+  readonly findings: CheckFinding[] = [];
   readonly #running = new Set<ApplicationName>();
   readonly #applied = new Map<string, KubernetesObject>();
   readonly #streams: PodStreams;
@@ -191,7 +191,7 @@ export class TaskContext {
    * @param detail text that does not fit into a table
    */
   record(what: string, seen: string, wanted: string, ok: boolean, detail?: string): void {
-    this.findings.push({ what, seen, wanted, ok, ...(detail && { detail }) });
+    this.findings.push({ check: what, seen, expected: wanted, ok, ...(detail && { detail }) });
     this.#say(`  ${ok ? 'ok  ' : 'FAIL'} ${what}: ${seen}${ok ? '' : ` (expected: ${wanted})`}`);
   }
 

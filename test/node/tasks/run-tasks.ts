@@ -1,6 +1,6 @@
 /** Runs documented tasks in an installed mesh, one after the other. */
 import { messageOf } from '../../../src/runtime/errors.ts';
-import type { Finding } from '../../demo/findings.ts';
+import type { CheckFinding } from '../../demo/findings.ts';
 import type { InstalledMesh } from '../mesh/installed-mesh.ts';
 import { PodStreams } from '../mesh/pod-streams.ts';
 import { nodeName } from '../node-configuration.ts';
@@ -11,7 +11,7 @@ import { stageSampleImages } from './sample-images.ts';
 
 export interface TaskResult {
   readonly task: Task;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckFinding[];
   readonly seconds: number;
 }
 

@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { explainError, messageOf } from '../../../src/runtime/errors.ts';
-import { type Finding, formatFindings } from '../../demo/findings.ts';
+import { type CheckFinding, formatFindings } from '../../demo/findings.ts';
 import { InstalledMesh } from '../mesh/installed-mesh.ts';
 import { resourceOfObject } from '../resources.ts';
 import { objectsIn } from '../workloads.ts';
@@ -23,7 +23,7 @@ const say = (line: string): void => console.log(line);
 const never = new AbortController().signal;
 
 /** Whether the API server accepts each file unchanged, as a dry run. */
-async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<Finding[]> {
+async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<CheckFinding[]> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'));
   const samples = new SampleFiles(folder);
   const rejections: string[] = [];
@@ -40,7 +40,7 @@ async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<F
   const detail = rejections.length === 0 ? {} : { detail: rejections.join('\n') };
   const wanted = `${files.length} files, 0 rejected objects`;
   const seen = `${files.length} files, ${rejections.length} rejected objects`;
-  return [{ what: 'samples are accepted', seen, wanted, ok: rejections.length === 0, ...detail }];
+  return [{ check: 'samples are accepted', seen, expected: wanted, ok: rejections.length === 0, ...detail }];
 }
 
 function formatTasks(results: readonly TaskResult[]): string {
@@ -64,7 +64,7 @@ async function run(only: readonly string[], folder: string | undefined): Promise
     const selected = tasks.filter(({ name }) => only.length === 0 || only.includes(name));
     for await (const result of runTasks(mesh, selected, new SampleFiles(folder), say)) results.push(result);
     for (const { task, findings: own } of results) {
-      findings.push(...own.map((finding) => ({ ...finding, what: `${task.name}: ${finding.what}` })));
+      findings.push(...own.map((finding) => ({ ...finding, check: `${task.name}: ${finding.check}` })));
     }
     const passed = results.filter(({ findings: own }) => own.every(({ ok }) => ok)).length;
     say(`\n${formatFindings(findings)}\n\n${formatTasks(results)}`);

@@ -6,7 +6,7 @@
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../../test/ads-client.ts';
-import { deltaSidecar, type Sidecar, sotwSidecar } from '../../../../test/ads-sidecar.ts';
+import { deltaSidecar, type ProtocolSidecar, sotwSidecar } from '../../../../test/ads-sidecar.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
@@ -23,7 +23,7 @@ interface World {
     readonly responseSent: ReturnType<typeof vi.fn>;
   };
   /** New TCP connection with one stream. */
-  sidecar(): Sidecar;
+  sidecar(): ProtocolSidecar;
   /** Changes and pushes resources. */
   change(...resources: readonly (readonly [string, string])[]): void;
   push(...typeUrls: string[]): void;
@@ -69,7 +69,7 @@ for (const protocol of protocols) {
   describe(protocol, () => {
     test('rows 1 and 2: the server responds once to a request for clusters, and not to the ACK', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       const seen = await sidecar.next();
       expect(seen).toMatchObject({ typeUrl: clusterType, names: ['a', 'b', 'c'], nonce: expect.stringMatching(/./) });
       sidecar.ack(seen);
@@ -83,7 +83,7 @@ for (const protocol of protocols) {
       world,
     }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       const first = await sidecar.next();
       sidecar.ack(first);
       world.change([clusterType, 'a']);
@@ -106,7 +106,7 @@ for (const protocol of protocols) {
 
     test('row 5: the server only counts a late ACK', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(endpointType, ['a']);
+      sidecar.requestNames(endpointType, ['a']);
       const first = await sidecar.next();
       sidecar.ack(first, ['a']);
       world.change([endpointType, 'a']);
@@ -120,16 +120,16 @@ for (const protocol of protocols) {
 
     test('row 6: the server responds to added names with their resources only', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(endpointType, ['a', 'b']);
+      sidecar.requestNames(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
-      sidecar.ask(endpointType, isDelta ? ['c'] : ['a', 'b', 'c'], nonce);
+      sidecar.requestNames(endpointType, isDelta ? ['c'] : ['a', 'b', 'c'], nonce);
       expect(await sidecar.next()).toMatchObject({ names: ['c'], removed: [] });
       expect(watchOf(world, endpointType)).toMatchObject({ names: ['a', 'b', 'c'], nonceAcked: nonce });
     });
 
     test('rows 7 and 8: the server does not respond to removed names, and no longer pushes them', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(endpointType, ['a', 'b']);
+      sidecar.requestNames(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
       sidecar.drop(endpointType, ['a'], ['b'], nonce);
       await eventuallyHolds(() => expect(watchOf(world, endpointType)?.names).toEqual(['a']));
@@ -143,7 +143,7 @@ for (const protocol of protocols) {
 
     test('row 9: the server responds in full to a client with a nonce of another server', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(endpointType, ['a', 'b'], '2026-01-01T00:00:00Z/7/3-9');
+      sidecar.requestNames(endpointType, ['a', 'b'], '2026-01-01T00:00:00Z/7/3-9');
       expect((await sidecar.next()).names).toEqual(['a', 'b']);
       expect(world.observer.nonceExpired).not.toHaveBeenCalled();
     });
@@ -152,10 +152,10 @@ for (const protocol of protocols) {
       world,
     }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(endpointType, ['a', 'b']);
+      sidecar.requestNames(endpointType, ['a', 'b']);
       const first = await sidecar.next();
       sidecar.ack(first, ['a', 'b']);
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       const clusters = await sidecar.next();
       const again = await sidecar.next();
       expect([first, clusters, again].map(({ typeUrl }) => typeUrl)).toEqual([endpointType, clusterType, endpointType]);
@@ -167,24 +167,24 @@ for (const protocol of protocols) {
 
     test('row 11: the server responds with a single name that is requested before the ACK', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(routeType, ['80']);
+      sidecar.requestNames(routeType, ['80']);
       const { nonce } = await sidecar.next();
-      sidecar.ask(routeType, isDelta ? ['81'] : ['80', '81'], isDelta ? '' : nonce);
+      sidecar.requestNames(routeType, isDelta ? ['81'] : ['80', '81'], isDelta ? '' : nonce);
       expect((await sidecar.next()).names).toEqual(['81']);
     });
 
     test('row 12: the server ignores an unknown type and keeps the stream', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask('networking.istio.io/v1/VirtualService', []);
+      sidecar.requestNames('networking.istio.io/v1/VirtualService', []);
       expect(await sidecar.unexpected()).toEqual([]);
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       expect((await sidecar.next()).typeUrl).toBe(clusterType);
     });
 
     test('row 13: the server treats two streams of a node as two connections and pushes to both', async ({ world }) => {
       const sidecars = [world.sidecar(), world.sidecar()];
       for (const sidecar of sidecars) {
-        sidecar.ask(clusterType, []);
+        sidecar.requestNames(clusterType, []);
         sidecar.ack(await sidecar.next());
       }
       await eventuallyHolds(() =>
@@ -197,11 +197,11 @@ for (const protocol of protocols) {
 
     test('row 14: the server responds to a request while a push waits, and pushes afterwards', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       const clusters = await sidecar.next();
       world.change([clusterType, 'a']);
       // Waits for the ACK of the first response.
-      sidecar.ask(listenerType, []);
+      sidecar.requestNames(listenerType, []);
       expect((await sidecar.next()).typeUrl).toBe(listenerType);
       sidecar.ack(clusters);
       expect(await sidecar.next()).toMatchObject({ typeUrl: clusterType });
@@ -209,7 +209,7 @@ for (const protocol of protocols) {
 
     test('row 18: the server does not push unchanged resources', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       sidecar.ack(await sidecar.next());
       world.push(clusterType);
       world.push();
@@ -218,7 +218,7 @@ for (const protocol of protocols) {
 
     test('row 20: the server omits removed resources, and names them in delta', async ({ world }) => {
       const sidecar = world.sidecar();
-      sidecar.ask(clusterType, []);
+      sidecar.requestNames(clusterType, []);
       sidecar.ack(await sidecar.next());
       await eventuallyHolds(() => expect(watchOf(world, clusterType)?.nonceAcked).not.toBe(''));
       world.source.remove(clusterType, 'b');
@@ -238,12 +238,12 @@ for (const protocol of protocols) {
     }) => {
       world.source.set(clusterType, 'a', 3_000_000);
       const stuck = world.sidecar();
-      stuck.ask(clusterType, []);
+      stuck.requestNames(clusterType, []);
       await stuck.next();
       stuck.stopReading();
       const otherSidecars = Array.from({ length: 20 }, () => world.sidecar());
       for (const other of otherSidecars) {
-        other.ask(clusterType, []);
+        other.requestNames(clusterType, []);
         other.ack(await other.next());
       }
       world.observer.responseSent.mockClear();
