@@ -9,7 +9,7 @@ import { discoveryMachine } from '../machines/discovery/discovery.machine.ts';
 import { eventCatalogue as discoveryCatalogue } from '../machines/discovery/event-catalogue.ts';
 import { agentStates } from '../src/agent/status/agent-states.ts';
 import { discoveryStates } from '../src/discovery/monitor/discovery-states.ts';
-import { causeInWords, type OperatorStates, wordOf } from '../src/runtime/actors/log-records.ts';
+import { describeCause, type OperatorStates, wordOf } from '../src/runtime/actors/log-records.ts';
 
 interface Node {
   readonly states: Readonly<Record<string, Node>>;
@@ -45,7 +45,7 @@ function causesOf(chart: string, { words }: OperatorStates, root: Node): string[
     ...[...node.transitions.values()].flat().flatMap(({ eventType, target }) => {
       const from = wordsBelow(node);
       const to = (target ?? []).flatMap((targetNode) => [...wordsBelow(targetNode)]);
-      return to.some((word) => [...from].some((other) => other !== word)) ? [causeInWords(eventType)] : [];
+      return to.some((word) => [...from].some((other) => other !== word)) ? [describeCause(eventType)] : [];
     }),
     ...(Object.values(node.states) as AnyStateNode[]).flatMap(visit),
   ];

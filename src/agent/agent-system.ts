@@ -15,7 +15,7 @@ import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
-import { Ending } from '../runtime/findings/run-end.ts';
+import { RunEnd } from '../runtime/findings/run-end.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { redactor } from '../runtime/trace/redact.ts';
 import { agentWithEffects } from './agent.effects.ts';
@@ -71,7 +71,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   recorder.observe((record) => metrics.observe(record));
   const living = new LivingEpochs();
   recorder.observe((record) => living.observe(record));
-  const ending = new Ending('agent');
+  const ending = new RunEnd('agent');
   const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
     const { machine, verdict } = await agentWithEffects(program, net, { metrics, xds, living });

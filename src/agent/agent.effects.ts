@@ -98,7 +98,7 @@ export async function agentWithEffects(
   await beginWithNames(names, kept);
   if (prepared && patchesBootstrap(options)) await beginWithPatches(patches, prepared, program);
   const { ports } = net;
-  ownership.whenOurs(async () => ports?.listen());
+  ownership.onAcquired(async () => ports?.listen());
   const shared = options.liveRestore ? { ownership } : {};
   const meshMetrics = options.standardMetrics && meshMetricsOf(program, hasCredentialServer);
   if (meshMetrics !== undefined) metrics.withMesh(meshMetrics);

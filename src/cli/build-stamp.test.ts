@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { isBuilt, noteBuild } from './build-stamp.ts';
+import { isBuilt, recordBuild } from './build-stamp.ts';
 
 let root: string;
 
@@ -17,7 +17,7 @@ beforeEach(() => {
   for (const folder of ['src/cli', 'machines', 'visualize', 'bin']) write(`${folder}/a.ts`, 'export {};');
   for (const file of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json']) write(file, '{}');
   for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt', 'visualize/page.js']) write(`dist/${name}`, 'built');
-  noteBuild(root);
+  recordBuild(root);
 });
 
 test('an unchanged build is up to date, and newer than every source', () => {

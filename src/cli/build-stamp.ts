@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 
 import { dirname, join, relative } from 'node:path';
 
 /** Inputs of bundles, charts and notices. Packages are those of the installed lock file. */
-const madeOf = [
+const buildInputs = [
   'src',
   'machines',
   'visualize',
@@ -23,11 +23,11 @@ interface Stamp {
 const stampFile = (root: string): string => join(root, 'node_modules/.cache/chartpilot/build.json');
 
 function stampOf(root: string): Stamp {
-  return { node: process.version, sources: digestOf(root, madeOf), built: digestOf(root, ['dist']) };
+  return { node: process.version, sources: digestOf(root, buildInputs), built: digestOf(root, ['dist']) };
 }
 
 /** Must be called after a build of `dist/`. */
-export function noteBuild(root: string): void {
+export function recordBuild(root: string): void {
   mkdirSync(dirname(stampFile(root)), { recursive: true });
   writeFileSync(stampFile(root), JSON.stringify(stampOf(root)));
 }

@@ -29,12 +29,14 @@ try {
   );
   // tsc also checks the machines behind a replay, whose types cannot all be named, and reports them; they are not
   // exported. A test that compiles a user's file finds missing types.
-  const said = spawnSync('tsc', ['-p', project, '--checkers', '1'], { cwd: root, encoding: 'utf8' });
+  const compilerResult = spawnSync('tsc', ['-p', project, '--checkers', '1'], { cwd: root, encoding: 'utf8' });
   const target = join(root, 'types');
   rmSync(target, { recursive: true, force: true });
   for (const file of reachable(entries.map((entry) => join(draft, `${entry}.d.ts`)))) {
     if (!existsSync(file))
-      throw new Error(`tsc did not generate ${relative(draft, file)}: ${said.error?.message ?? said.stdout}`);
+      throw new Error(
+        `tsc did not generate ${relative(draft, file)}: ${compilerResult.error?.message ?? compilerResult.stdout}`,
+      );
     cpSync(file, join(target, relative(draft, file)));
   }
 } finally {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { isBuilt, noteBuild } from './build-stamp.ts';
+import { isBuilt, recordBuild } from './build-stamp.ts';
 
 const root = join(import.meta.dirname, '../..');
 if (!isBuilt(root)) {
   await import('./build.ts');
-  noteBuild(root);
+  recordBuild(root);
 }

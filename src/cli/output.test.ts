@@ -51,8 +51,8 @@ function folderWith(text: string): string {
   return path;
 }
 
-async function serverOf(answer: string): Promise<number> {
-  const server = createServer((_, response) => response.end(answer)).listen(0, '127.0.0.1');
+async function serverOf(body: string): Promise<number> {
+  const server = createServer((_, response) => response.end(body)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   return (server.address() as AddressInfo).port;
@@ -79,8 +79,8 @@ test('validate writes its entire output to a pipe created by Node', async () => 
 });
 
 test('request prints a response of any length', async () => {
-  const answer = `${'0123456789'.repeat(100_000)}\n`;
-  const port = await serverOf(answer);
+  const body = `${'0123456789'.repeat(100_000)}\n`;
+  const port = await serverOf(body);
   const script = `
     import { requestCommand } from ${JSON.stringify(join(packageRoot(), 'src/cli/commands/request.ts'))};
     import { endProgram } from ${JSON.stringify(join(packageRoot(), 'src/runtime/output/standard-streams.ts'))};
@@ -92,7 +92,7 @@ test('request prints a response of any length', async () => {
     stdio: ['ignore', pipe.writeEnd, 'inherit'],
   });
   const { text, code } = await readSlowly(pipe, child);
-  expect(text).toBe(answer);
+  expect(text).toBe(body);
   expect(code).toBe(0);
 });
 
@@ -154,9 +154,9 @@ test('a command stops computing a long output when its reader has closed the pip
 
 test('validate reads standard input to its end, however slow the writer is', async () => {
   const child = spawn(bin('pilot-discovery'), ['validate', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
-  let told = '';
+  let errorOutput = '';
   child.stderr.on('data', (chunk) => {
-    told += String(chunk);
+    errorOutput += String(chunk);
   });
   const ended = once(child, 'close');
   await sleep(1_000);
@@ -165,7 +165,7 @@ test('validate reads standard input to its end, however slow the writer is', asy
   child.stdin.end(
     'spec: {hosts: [a.example.com], resolution: NONE, ports: [{number: 80, name: http, protocol: HTTP}]}\n',
   );
-  expect([(await ended)[0], told]).toEqual([0, expect.stringMatching(/1 valid object/)]);
+  expect([(await ended)[0], errorOutput]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
 
 test('a program reports a log that cannot be written on another output', async () => {
@@ -175,11 +175,11 @@ test('a program reports a log that cannot be written on another output', async (
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
-  let told = '';
+  let errorOutput = '';
   child.stderr.on('data', (chunk) => {
-    told += String(chunk);
+    errorOutput += String(chunk);
   });
-  const times = (): number => told.match(/cannot write log to \/dev\/full: ENOSPC/g)?.length ?? 0;
+  const times = (): number => errorOutput.match(/cannot write log to \/dev\/full: ENOSPC/g)?.length ?? 0;
   await eventually('it is told', () => times() > 0);
   // Log lines at the end are not repeated.
   const ended = once(child, 'close');

@@ -6,7 +6,7 @@ import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/isti
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
-import { takeLogFlags } from './flags/log-flags.ts';
+import { acceptLogFlags } from './flags/log-flags.ts';
 
 export function pilotAgent(proxy: Command): Command {
   const program = new Command('pilot-agent')
@@ -33,7 +33,7 @@ export function pilotAgent(proxy: Command): Command {
   // Unlike `command`, `addCommand` does not copy the settings of the program.
   for (const command of program.commands) {
     command.exitOverride();
-    takeLogFlags(command);
+    acceptLogFlags(command);
   }
   return program;
 }
@@ -47,8 +47,8 @@ export function commandFirst(program: Command, args: readonly string[]): readonl
   const at = args.findIndex((arg) => names.has(arg));
   if (at <= 0 || !args[0]!.startsWith('-') || args.slice(0, at).some((arg) => arg === '-h' || arg === '--help'))
     return args;
-  const [before, command, after] = [args.slice(0, at), args[at]!, args.slice(at + 1)];
-  if (command === 'proxy') return [command, ...after, ...before];
-  standardError.write(`pilot-agent: ignoring flags that ${command} does not have: ${before.join(' ')}\n`);
+  const [argsBefore, command, after] = [args.slice(0, at), args[at]!, args.slice(at + 1)];
+  if (command === 'proxy') return [command, ...after, ...argsBefore];
+  standardError.write(`pilot-agent: ignoring flags that ${command} does not have: ${argsBefore.join(' ')}\n`);
   return [command, ...after];
 }

@@ -67,6 +67,6 @@ function described(description: string, choices: readonly string[] | undefined, 
 function formatHelp(command: Command, help: Help): string {
   const sections = Help.prototype.formatHelp.call(help, command, help).split(/\n(?=\S.*:\n {2})/);
   const isOptions = (section: string): boolean => /^ {2}-/m.test(section) && !/^Usage:/.test(section);
-  const [options, others] = [sections.filter(isOptions), sections.filter((section) => !isOptions(section))];
-  return `${[...others, ...options].map((section) => section.trimEnd()).join('\n\n')}\n`;
+  const [options, otherSections] = [sections.filter(isOptions), sections.filter((section) => !isOptions(section))];
+  return `${[...otherSections, ...options].map((section) => section.trimEnd()).join('\n\n')}\n`;
 }

@@ -6,7 +6,7 @@ import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { ChartpilotError, explainError } from '../runtime/errors.ts';
 import { formatTraceLine, type TraceBody, type TraceHeader } from '../runtime/trace/trace.ts';
 import { checkTraces } from './check/check-command.ts';
-import { formatVerdicts } from './findings/format-findings.ts';
+import { formatFindings } from './findings/format-findings.ts';
 import { replayTraces } from './replay/replay-command.ts';
 import { formatReplay } from './replay/replay-report-text.ts';
 import { drawDiagram } from './visualize/diagram-command.ts';
@@ -91,9 +91,9 @@ test('chartpilot replay prints no control characters of a trace', async () => {
 });
 
 test('summaries, charts and errors contain no control characters of a trace', async () => {
-  const verdict = { index: 0, weight: 'bad', sentence: hostile('bad') } as Parameters<typeof formatVerdicts>[0][number];
+  const finding = { index: 0, weight: 'bad', sentence: hostile('bad') } as Parameters<typeof formatFindings>[0][number];
   const record = { seq: 1, t: 1, kind: 'timer', actor: 'a', timer: 'b' } as const;
-  const lines = formatVerdicts([verdict], [{ rule: 'r', reason: hostile('why') }], [record], () => '1');
+  const lines = formatFindings([finding], [{ rule: 'r', reason: hostile('why') }], [record], () => '1');
   expect(lines.join('\n')).not.toMatch(anyControl);
   expect(lines).toHaveLength(2);
 

@@ -1,7 +1,7 @@
 /** Data of the page, sent by its server or embedded in a single file. */
 
 import type { TraceHeader } from '../runtime/trace/trace.ts';
-import type { Verdict } from './findings/finding.ts';
+import type { Finding } from './findings/finding.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
 
 export interface Source {
@@ -12,7 +12,7 @@ export interface Source {
   readonly place: string;
 }
 
-export const togetherName = 'on one axis';
+export const mergedName = 'on one axis';
 
 export interface Session {
   /** The charts of the machines in the trace header, as SVG text, by machine ID. */
@@ -29,13 +29,13 @@ export interface Session {
   /** The sequence diagrams that the trace is checked against; empty for a program without bundled diagrams. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
   /** For an exported file with a part of a trace: data on the entire trace. */
-  readonly part?: TracePart;
+  readonly part?: ExportedPart;
 }
 
-export interface TracePart {
+export interface ExportedPart {
   readonly of: number;
   /** The findings of the entire trace that are within the part, with positions in the part. */
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly Finding[];
 }
 
 /** The fields of a trace header that its {@link Session} is built from. */

@@ -21,10 +21,10 @@ export function inlineScript(script: string): string {
  * @param hash SHA-256 of {@link inlineScript}, in base64
  * @throws Error if the page was not built from `visualize/index.html`
  */
-export function aroundData(texts: PageTexts, hash: string): { readonly before: string; readonly behind: string } {
+export function splitPage(texts: PageTexts, hash: string): { readonly textBefore: string; readonly behind: string } {
   const [head, body] = split(texts['index.html'], '<script src="page.js"></script>');
-  const before = withStyles(head, texts['page.css'], hash);
-  return { before, behind: `<script>${inlineScript(texts['page.js'])}</script>${body}` };
+  const textBefore = withStyles(head, texts['page.css'], hash);
+  return { textBefore, behind: `<script>${inlineScript(texts['page.js'])}</script>${body}` };
 }
 
 export function jsonElement(id: string, value: unknown): string {
@@ -44,8 +44,8 @@ export function withoutTags(json: string): string {
 function withStyles(head: string, styles: string, hash: string): string {
   // No `connect-src`: the page sends no requests.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
-  const [before, after] = split(head, '<link rel="stylesheet" href="page.css">');
-  const [top, rest] = split(before, '<meta charset="utf-8">');
+  const [textBefore, after] = split(head, '<link rel="stylesheet" href="page.css">');
+  const [top, rest] = split(textBefore, '<meta charset="utf-8">');
   const css = styles.replace(/\n?\/\*# sourceMappingURL=.*\s*$/, '').replaceAll('</style', '<\\/style');
   return `${top}<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="${policy}">${rest}<style>${css}</style>${after}`;
 }

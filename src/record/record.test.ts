@@ -65,9 +65,9 @@ test('a recording has different names for actors with the same ID below differen
 });
 
 describe('the recording of a context with complex data', () => {
-  const around: Record<string, unknown> = { name: 'ring' };
-  around.self = around;
-  around.list = [around];
+  const ring: Record<string, unknown> = { name: 'ring' };
+  ring.self = ring;
+  ring.list = [ring];
   const wide = (depth: number): unknown => (depth === 0 ? 1 : Array.from({ length: 30 }, () => wide(depth - 1)));
   const throwing = {
     fine: 1,
@@ -85,7 +85,7 @@ describe('the recording of a context with complex data', () => {
   );
 
   test.each<[string, unknown, unknown]>([
-    ['supports a cyclic context', around, { name: 'ring', self: '[cycle]', list: ['[cycle]'] }],
+    ['supports a cyclic context', ring, { name: 'ring', self: '[cycle]', list: ['[cycle]'] }],
     ['supports a field that throws when it is read', throwing, { fine: 1, broken: '[unreadable]' }],
     ['supports a proxy that throws on any access', hostileProxy, '[unreadable]'],
     [
@@ -282,9 +282,9 @@ describe('the recording of a root actor that fails', () => {
 test('a closed recording ignores events', async () => {
   const { recording } = kept([]);
   await recording.close();
-  const before = recording.text();
+  const textBefore = recording.text();
   createActor(keeper, { id: 'late', inspect: recording.inspect }).start();
-  expect(recording.text()).toBe(before);
+  expect(recording.text()).toBe(textBefore);
 });
 
 test('a file that Node records to is readable by its owner only', async () => {

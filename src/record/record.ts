@@ -75,7 +75,7 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
   const { program, machines, level, omits, secrets = [] } = options;
   const ring = new TraceRing(keep);
   const text = write === undefined ? undefined : new TextSink(write, onProblem);
-  const told = new Set<string>();
+  const reportedProblems = new Set<string>();
   const { pid = 0, env = {} } =
     (globalThis as { process?: { pid?: number; env?: Record<string, string> } }).process ?? {};
   const recorder = createRecorder({
@@ -86,8 +86,8 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
     foreign: true,
     data: boundedData,
     warn: (message) => {
-      if (told.has(message)) return;
-      told.add(message);
+      if (reportedProblems.has(message)) return;
+      reportedProblems.add(message);
       onProblem(message);
     },
     ...(machines !== undefined && { machines }),

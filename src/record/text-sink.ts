@@ -6,7 +6,7 @@ import { formatTraceLine, type TraceLine, type TraceSink } from '../runtime/trac
 export type WriteText = (text: string) => unknown;
 
 /** Buffer limit for a slow writer, in characters. */
-const mostWaiting = 4 * 1024 * 1024;
+const maxWaiting = 4 * 1024 * 1024;
 
 export class TextSink implements TraceSink {
   readonly #write: WriteText;
@@ -32,7 +32,7 @@ export class TextSink implements TraceSink {
   write(line: TraceLine): void {
     const text = formatTraceLine(line);
     // A trace cannot be read without its header.
-    if (this.#size + text.length > mostWaiting && line.kind !== 'header') {
+    if (this.#size + text.length > maxWaiting && line.kind !== 'header') {
       this.#lose(1, 'output is too slow');
       return;
     }
@@ -53,9 +53,9 @@ export class TextSink implements TraceSink {
     this.#waiting = [];
     this.#size = 0;
     try {
-      const answer = this.#write(lines.join(''));
-      if (!isPromise(answer)) return;
-      this.#busy = answer
+      const written = this.#write(lines.join(''));
+      if (!isPromise(written)) return;
+      this.#busy = written
         .then(
           () => {},
           (error: unknown) => this.#lose(lines.length, messageOf(error)),

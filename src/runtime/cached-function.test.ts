@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { remembering } from './cached-function.ts';
+import { cachedFunction } from './cached-function.ts';
 
 it('a cached function computes each result once, including undefined', () => {
   const computed: string[] = [];
-  const length = remembering((text) => {
+  const length = cachedFunction((text) => {
     computed.push(text);
     return text === '' ? undefined : text.length;
   });
@@ -13,7 +13,7 @@ it('a cached function computes each result once, including undefined', () => {
 
 it('a cached function drops its results at the limit', () => {
   const computed: string[] = [];
-  const same = remembering((text) => {
+  const same = cachedFunction((text) => {
     computed.push(text);
     return text;
   }, 2);

@@ -5,7 +5,7 @@ const defaultMaxResults = 4_096;
  *
  * @param maxResults limits the memory; pass texts of limited length
  */
-export function remembering<Result>(
+export function cachedFunction<Result>(
   compute: (text: string) => Result,
   maxResults = defaultMaxResults,
 ): (text: string) => Result {

@@ -4,9 +4,9 @@ import { Ownership } from './ownership.ts';
 test('Ownership acquires a resource at once for the owner, and otherwise when this program becomes the owner', async () => {
   const taken: string[] = [];
   const first = new Ownership(true);
-  first.whenOurs(() => void taken.push('first'));
+  first.onAcquired(() => void taken.push('first'));
   const later = new Ownership(false);
-  later.whenOurs(() => void taken.push('later'));
+  later.onAcquired(() => void taken.push('later'));
   expect(taken).toEqual(['first']);
   await later.take();
   expect([taken, later.isOurs]).toEqual([['first', 'later'], true]);
@@ -15,8 +15,8 @@ test('Ownership acquires a resource at once for the owner, and otherwise when th
 test('Ownership acquires a released resource again when this program becomes the owner again, unless it was unregistered', async () => {
   const taken: string[] = [];
   const ownership = new Ownership(true);
-  ownership.whenOurs(() => void taken.push('kept'));
-  const forget = ownership.whenOurs(() => void taken.push('forgotten'));
+  ownership.onAcquired(() => void taken.push('kept'));
+  const forget = ownership.onAcquired(() => void taken.push('forgotten'));
   ownership.giveUp();
   expect(ownership.isOurs).toBe(false);
   forget();
@@ -27,14 +27,14 @@ test('Ownership acquires a released resource again when this program becomes the
 test('Ownership is acquired when all resources are, and otherwise fails with the error of the first unavailable one', async () => {
   const ownership = new Ownership(false);
   let isOpen = false;
-  ownership.whenOurs(async () => {
+  ownership.onAcquired(async () => {
     await Promise.resolve();
     isOpen = true;
   });
   await ownership.take();
   expect(isOpen).toBe(true);
   const other = new Ownership(false);
-  other.whenOurs(() => {
+  other.onAcquired(() => {
     throw new Error('no room');
   });
   await expect(other.take()).rejects.toThrow('no room');

@@ -1,12 +1,12 @@
 /** Reports its failure itself, or throws. */
-type Take = () => void | Promise<void>;
+type AcquireResource = () => void | Promise<void>;
 
 /**
  * Determines which of two agents, of which one replaces the other, owns the socket names and ports that both need. A
  * registry outside of the statecharts, acquired and released together with the base IDs that grant the ownership.
  */
 export class Ownership {
-  readonly #takers = new Set<Take>();
+  readonly #takers = new Set<AcquireResource>();
   readonly #leavers = new Set<() => Promise<void>>();
   #isOurs: boolean;
 
@@ -23,10 +23,10 @@ export class Ownership {
    *
    * @returns a function that unregisters it
    */
-  whenOurs(take: Take): () => void {
-    if (this.#isOurs) void take();
-    this.#takers.add(take);
-    return () => this.#takers.delete(take);
+  onAcquired(acquire: AcquireResource): () => void {
+    if (this.#isOurs) void acquire();
+    this.#takers.add(acquire);
+    return () => this.#takers.delete(acquire);
   }
 
   /**
@@ -35,7 +35,7 @@ export class Ownership {
    *
    * @returns a function that unregisters it
    */
-  whenLeft(leave: () => Promise<void>): () => void {
+  onReleased(leave: () => Promise<void>): () => void {
     this.#leavers.add(leave);
     return () => this.#leavers.delete(leave);
   }

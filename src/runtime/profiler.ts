@@ -7,8 +7,8 @@ import type { ServerResponse } from 'node:http';
 import type { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';
 import { getHeapSnapshot } from 'node:v8';
-import type { Caller, DebuggerAccess, Refusal } from './trace/debugger-access.ts';
-import type { StreamAnswer } from './trace/trace-endpoint.ts';
+import type { AccessRefusal, Caller, DebuggerAccess } from './trace/debugger-access.ts';
+import type { StreamResponse } from './trace/trace-endpoint.ts';
 
 export const profilingPath = '/debug/pprof';
 
@@ -59,7 +59,7 @@ export class Profiler {
   }
 
   /** Responds to a path at or below {@link profilingPath}. */
-  answer(request: ProfileRequest): ProfileResponse | Refusal | StreamAnswer {
+  respond(request: ProfileRequest): ProfileResponse | AccessRefusal | StreamResponse {
     const refusal = this.#options.access.refusalOf(request, { methods: ['GET', 'HEAD'] });
     if (refusal !== undefined) return refusal;
     const name = request.path.slice(profilingPath.length).replace(/^\//, '');
@@ -83,7 +83,7 @@ export class Profiler {
     this.#running?.abort();
   }
 
-  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileResponse | StreamAnswer {
+  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileResponse | StreamResponse {
     const seconds = Number(query.get('seconds') ?? defaultSeconds);
     if (!(seconds > 0 && seconds <= maxSeconds)) {
       return { status: 400, body: `seconds must be above 0 and at most ${maxSeconds}\n` };
@@ -99,7 +99,7 @@ export class Profiler {
   #alone(
     file: string,
     make: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
-  ): ProfileResponse | StreamAnswer {
+  ): ProfileResponse | StreamResponse {
     if (this.#running !== undefined) return { status: 503, body: 'another profile is in progress\n' };
     const running = new AbortController();
     this.#running = running;
@@ -181,6 +181,8 @@ function countOf(names: Iterable<string>): Map<string, number> {
 }
 
 function indexPage(): string {
-  const rows = pages.map(([path, what]) => `<li><a href="${profilingPath}/${path}">${path}</a>: ${what}</li>`);
+  const rows = pages.map(
+    ([path, description]) => `<li><a href="${profilingPath}/${path}">${path}</a>: ${description}</li>`,
+  );
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>profiles</title><h1>Profiles</h1><p>One at a time, at most ${maxSeconds} seconds; Chrome's DevTools open them.</p><ul>${rows.join('\n')}</ul></html>\n`;
 }

@@ -1,8 +1,8 @@
 /** An exploration in which each step is also checked against the sequence diagrams. */
-import { type Departure, TraceChecker } from '../debugger/check/check.ts';
-import { formatDeparture } from '../debugger/check/check-report-text.ts';
+import { type Deviation, TraceChecker } from '../debugger/check/check.ts';
+import { formatDeviation } from '../debugger/check/check-report-text.ts';
 import type { Diagram } from '../debugger/diagram/diagram.ts';
-import type { Choice, Violation, World } from '../debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../debugger/explore/world.ts';
 import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';
 
 export interface ConformanceOptions {
@@ -20,7 +20,7 @@ export class ConformingWorld implements World {
   readonly #everyRun: boolean;
   /** Number of the last record of the current run, whatever was recorded of other runs. */
   #seq = 0;
-  #departures: readonly Departure[] = [];
+  #departures: readonly Deviation[] = [];
   #unexpected: readonly string[] = [];
 
   /** @param begin creates the simulation, with a recorder of its records */
@@ -48,7 +48,7 @@ export class ConformingWorld implements World {
     this.#world = begin(recorder);
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     return this.violations.length > 0 ? [] : this.#world.choices();
   }
 
@@ -60,10 +60,10 @@ export class ConformingWorld implements World {
     return this.#everyRun ? `${this.#world.key()}|${this.#checker.key()}` : this.#world.key();
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     const departures = this.#departures.map((departure) => ({
       invariant: 'every run conforms to the sequence diagrams',
-      detail: formatDeparture(departure, this.#diagrams),
+      detail: formatDeviation(departure, this.#diagrams),
     }));
     const unexpected = this.#unexpected.map((detail) => ({
       invariant: 'no event comes that its chart does not expect',

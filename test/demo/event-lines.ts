@@ -1,4 +1,4 @@
-import { causeInWords } from '../../src/runtime/actors/log-records.ts';
+import { describeCause } from '../../src/runtime/actors/log-records.ts';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import { followTrace } from '../harness/follow-trace.ts';
 
@@ -13,7 +13,7 @@ export function eventLines(program: string): (line: TraceLine) => string | undef
   return (line) => {
     if (line.kind === 'header') startedAt = Date.parse(line.startedAt);
     if (line.kind !== 'transition') return undefined;
-    return `${clockTime(startedAt + line.t)}  ${program.padEnd(15)} ${line.actor.padEnd(20)} ${changeOf(line.from, line.to)}   (${causeInWords(line.on)})`;
+    return `${clockTime(startedAt + line.t)}  ${program.padEnd(15)} ${line.actor.padEnd(20)} ${changeOf(line.from, line.to)}   (${describeCause(line.on)})`;
   };
 }
 

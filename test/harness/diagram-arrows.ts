@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Arrow, Fragment } from '../../src/debugger/diagram/diagram.ts';
+import type { DiagramArrow, Fragment } from '../../src/debugger/diagram/diagram.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
@@ -11,7 +11,7 @@ export function arrowsOf(side: 'agent' | 'discovery'): Map<string, Set<string>> 
   );
 }
 
-function arrows(fragment: Fragment): Arrow[] {
+function arrows(fragment: Fragment): DiagramArrow[] {
   switch (fragment.kind) {
     case 'arrow':
       return [fragment];
@@ -28,6 +28,6 @@ function arrows(fragment: Fragment): Arrow[] {
 /** `epoch-0`, `epoch-0b` and `epoch-N+1` are the same kind of actor. */
 const kindOf = (actor: string): string => actor.replace(/^epoch-(0b?|N\+1)$/, 'epoch-N');
 
-function textOf({ from, to, type }: Arrow): string {
+function textOf({ from, to, type }: DiagramArrow): string {
   return `${kindOf(from.text)} → ${kindOf(to.text)}: ${type}`;
 }

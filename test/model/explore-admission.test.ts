@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';
 import { streamAdmissionMachine } from '../../machines/discovery/xds/stream-admission.machine.ts';
-import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type AdmissionBounds, AdmissionExploration } from '../simulation/admission-exploration.ts';
 import { expectCaught, expectSameChoices } from './given-worlds.ts';
@@ -72,6 +72,6 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       }
     }
     const chart = streamAdmissionMachine.provide({ actions: { addSlots: () => {} } });
-    expectCaught(() => new Endless({ clients: 17, faults: 16 }, chart), whatIsWantedIsReached);
+    expectCaught(() => new Endless({ clients: 17, faults: 16 }, chart), goalIsReached);
   }, 3_600_000);
 });

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';
 import { trustBundleMachine } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
-import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type BundlesBounds, type BundlesParts, BundlesWorld } from '../simulation/bundles-world.ts';
 import { expectCaught, ReplayedWorld } from './given-worlds.ts';
@@ -93,13 +93,13 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'agents are not notified',
       { bundle: trustBundleMachine.provide({ actions: { reportFetched: () => {} } }) },
       bounds(1, 0, 0),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'changed roots are treated as unchanged',
       { bundle: trustBundleMachine.provide({ guards: { isChanged: ({ context }) => context.version === '' } }) },
       bounds(1, 1, 0),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
   ])('%s', (_, parts, within, invariant) => {
     expectCaught(beginning(within, parts), invariant);

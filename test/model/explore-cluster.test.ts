@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest';
 import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine } from '../../machines/discovery/kubernetes/informer.machine.ts';
-import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type ClusterBounds, type ClusterCharts, ClusterExploration } from '../simulation/cluster-exploration.ts';
 import { expectCaught, ReplayedWorld } from './given-worlds.ts';
@@ -51,7 +51,7 @@ const fromTheFuture: Broken = [
   'a watch continues from a version that a restored server has not reached',
   { informer: informerMachine.provide({ guards: { isEarlier: () => false } }) },
   bounds(1, 2),
-  whatIsWantedIsReached,
+  goalIsReached,
 ];
 
 describe.skipIf(isQuick)('the exploration finds that', () => {
@@ -60,7 +60,7 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'the wait for the end of a streaming list has no limit',
       { informer: informerMachine.provide({ delays: { initialListLimit: 1e12 } }) },
       bounds(0, 0, { streams: 'endless' }),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'an expired version is treated as a removed kind',
@@ -82,7 +82,7 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'a kind whose request got no response is never resumed',
       { server: apiServerMachine.provide({ guards: { hasWaiting: () => false } }) },
       bounds(0, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     ...sized<readonly Broken[]>({ short: [], full: [fromTheFuture] }),
   ])(

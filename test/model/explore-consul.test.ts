@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';
 import { consulCatalogMachine } from '../../machines/discovery/consul/consul-catalog.machine.ts';
 import { alarmIn, minRepetitions } from '../../machines/discovery/consul/consul-catalog.setup.ts';
-import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type ConsulBounds, ConsulWorld } from '../simulation/consul-world.ts';
 import { chartWithout } from './chart.ts';
@@ -68,19 +68,19 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'a lower index is ignored',
       chartWithout(consulCatalogMachine, 'watching', 'on', 'index.regressed'),
       bounds(1, 1, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'a failed query is ignored',
       chartWithout(consulCatalogMachine, 'watching', 'on', 'query.failed'),
       bounds(1, 1, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'a response that is held back is never confirmed',
       consulCatalogMachine.provide({ actions: { countRepetition: assign({ repetitions: 0 }) } }),
       bounds(1, 1, 0),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'a token that may not see everything confirms a response',
@@ -98,13 +98,13 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'the catalog is not read after a failure',
       chartWithout(consulCatalogMachine, 'backing off', 'after', 'retryDelay'),
       bounds(1, 0, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'a response that is held back is not read again',
       chartWithout(consulCatalogMachine, 'held.waiting', 'after', 'verifyInterval'),
       bounds(1, 1, 0),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
   ])('%s', (_, catalog, within, invariant) => {
     expectCaught(beginning(within, catalog), invariant);

@@ -14,8 +14,8 @@ import { stepOf, stepTo } from '../../machines/discovery/xds/ads-exchange.ts';
 import type { ResponseOrder } from '../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType } from '../../machines/discovery/xds/ads-types.ts';
 import { classify, isSettled, type Watches, withChange } from '../../machines/discovery/xds/ads-watch.ts';
-import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
-import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
+import { type Exploration, explore, findShortest, goalIsReached } from '../../src/debugger/explore/explorer.ts';
+import { exploreWithHelper } from '../../src/debugger/explore/two-explorers.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
 import type { PushBounds, PushWorldOptions } from '../../src/simulation/discovery/discovery-bounds.ts';
 import type { PushMachines } from '../../src/simulation/discovery/discovery-charts.ts';
@@ -139,7 +139,7 @@ describe.skipIf(isQuick)('the simulation of the push path', () => {
 
   test('has the same states with two threads as with one', () => {
     const { begin, helper } = explorePush(bounds(1, 1));
-    const inTwo = exploreInTwo(begin, helper);
+    const inTwo = exploreWithHelper(begin, helper);
     const alone = explore(() => begin());
     expect([inTwo.outcome, inTwo.states]).toEqual([alone.outcome, alone.states]);
   });
@@ -153,7 +153,7 @@ interface Broken {
 }
 
 /** The explorer's own finding: the desired state is unreachable although no fault happens any more. */
-const wanted: PushInvariant = { name: whatIsWantedIsReached };
+const wanted: PushInvariant = { name: goalIsReached };
 
 const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
   connection: adsConnectionMachine.provide(broken),

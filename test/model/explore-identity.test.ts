@@ -10,7 +10,7 @@ import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import { secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
 import { secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import { authorityMachine } from '../../machines/discovery/ca/authority.machine.ts';
-import { type Exploration, explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { type Exploration, explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { type LedgerLine, WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { type IdentityBounds, type IdentityMachines, IdentityWorld } from '../simulation/identity-world.ts';
@@ -126,7 +126,7 @@ describe('a rotation of the root', () => {
         }),
       },
       bounds(1, 1, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
   ])(
     'is found to be wrong if the authority %s',

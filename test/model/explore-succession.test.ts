@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest';
 import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
 import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
-import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { type SuccessionBounds, type SuccessionMachines, SuccessionWorld } from '../simulation/succession-world.ts';
 import { expectCaught } from './given-worlds.ts';
@@ -86,23 +86,18 @@ describe('an agent that is replaced by a newer one', () => {
       bounds(1, 1, 0, 0),
       'the agent with control has the base IDs',
     ],
-    [
-      'is replaced, and its due orders are not read',
-      { forgetsWhatIsLeft: true },
-      bounds(1, 0, 0, 0, 1),
-      whatIsWantedIsReached,
-    ],
+    ['is replaced, and its due orders are not read', { forgetsWhatIsLeft: true }, bounds(1, 0, 0, 0, 1), goalIsReached],
     [
       'has exited or handles no signals yet, so an order is dropped',
       { dropsWhatNobodyHears: true },
       bounds(1, 0, 0, 0, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'is replaced or killed, and closes its ports with pending requests',
       { keepsNoPorts: true },
       bounds(1, 0, 0, 0, 0, 1),
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
   ])('is found to violate an invariant if it %s', (_, machines, within, invariant) => {
     expectCaught(beginning(within, machines), invariant);

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';
 import { xdsSourceMachine } from '../../machines/discovery/config/xds-source.machine.ts';
-import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type SourceBounds, type SourceParts, XdsSourceExploration } from '../simulation/xds-source-exploration.ts';
 import { expectCaught, ReplayedWorld } from './given-worlds.ts';
@@ -66,7 +66,7 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'paused deletions never apply',
       { chart: xdsSourceMachine.provide({ actions: { applyPaused: () => {} } }) },
       { changes: 1, faults: 1 },
-      whatIsWantedIsReached,
+      goalIsReached,
     ],
     [
       'the source can be read before the server has sent anything',

@@ -12,9 +12,9 @@ import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/files/directory-watch.machine.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
-import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { type Exploration, explore, findShortest, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
-import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
+import { exploreWithHelper } from '../../src/debugger/explore/two-explorers.ts';
 import {
   type Bounds,
   type ExplorationOptions,
@@ -132,7 +132,7 @@ test.skipIf(isQuick)(
     const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
     const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
-    expect(found).toMatchObject({ path: ['unprepared:0'], violations: [{ invariant: whatIsWantedIsReached }] });
+    expect(found).toMatchObject({ path: ['unprepared:0'], violations: [{ invariant: goalIsReached }] });
   },
 );
 
@@ -155,7 +155,7 @@ describe('files that the first start needs', () => {
       const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
       const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
       const { found } = findShortest(() => agent.begin());
-      expect(found).toMatchObject({ path: [], violations: [{ invariant: whatIsWantedIsReached }] });
+      expect(found).toMatchObject({ path: [], violations: [{ invariant: goalIsReached }] });
     },
   );
 });
@@ -202,7 +202,7 @@ describe('a read of the certificate files', () => {
     const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
     const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
-    expect(found?.violations).toMatchObject([{ invariant: whatIsWantedIsReached }]);
+    expect(found?.violations).toMatchObject([{ invariant: goalIsReached }]);
     expect(found?.path).toEqual(expect.arrayContaining(path));
   });
 });
@@ -235,14 +235,14 @@ describe('a watched directory', () => {
     const machines = { directoryWatch };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: [fault], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
-    expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: whatIsWantedIsReached }] });
+    expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: goalIsReached }] });
   });
 
   test.skipIf(isQuick)('without a limit for its setup after it reappeared is found', () => {
     const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
-    expect(found).toMatchObject({ violations: [{ invariant: whatIsWantedIsReached }] });
+    expect(found).toMatchObject({ violations: [{ invariant: goalIsReached }] });
     expect(found?.path.at(-1)).toBe('back:hung');
   });
 });
@@ -328,7 +328,7 @@ describe.skipIf(isQuick)('the explorer', () => {
 
   test('finds the same states with two threads as with one', () => {
     const { begin, helper } = exploreAgent(bounds(0, sized({ short: 1, full: 2 }), 2), { exactTimes: true });
-    const inTwo = exploreInTwo(begin, helper);
+    const inTwo = exploreWithHelper(begin, helper);
     const alone = explore(() => begin());
     expect(figures(inTwo)).toEqual(figures(alone));
   });
@@ -336,7 +336,7 @@ describe.skipIf(isQuick)('the explorer', () => {
   test('reports when it reaches a limit', () => {
     const agent = exploreAgent(bounds(1, 1, 1));
     expect(explore(() => agent.begin(), { states: 50 }).outcome).toBe('limit');
-    expect(exploreInTwo(agent.begin, agent.helper, { states: 50 }).outcome).toBe('limit');
+    expect(exploreWithHelper(agent.begin, agent.helper, { states: 50 }).outcome).toBe('limit');
   });
 });
 
@@ -574,7 +574,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
   ])('%s: the desired state is unreachable', (_, machines, within, fault) => {
     const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
     const { found } = explore(() => agent.begin());
-    expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
+    expect(found?.violations[0]?.invariant).toBe(goalIsReached);
     expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
   });
 
@@ -599,7 +599,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
       const { found } = findShortest(() => agent.begin());
       expect(found).toMatchObject({
         path: ['lack:0'],
-        violations: [{ invariant: whatIsWantedIsReached }],
+        violations: [{ invariant: goalIsReached }],
       });
     });
 
@@ -609,7 +609,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
 
     test('is never replaced if its supervisor ignores the certificate', () => {
       const { found } = from(lives, 1, { ...supervisor({ guards: { changesDesired: () => false } }), invariants: [] });
-      expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
+      expect(found?.violations[0]?.invariant).toBe(goalIsReached);
     });
 
     test('affects the readiness of its successor if that keeps the previous state', () => {

@@ -1,8 +1,8 @@
 /** Findings about an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Verdict, VerdictRule } from '../../src/debugger/findings/finding.ts';
-import { rules, Verdicts } from '../../src/debugger/findings/trace-findings.ts';
+import type { Finding, FindingRule } from '../../src/debugger/findings/finding.ts';
+import { rules, TraceFindings } from '../../src/debugger/findings/trace-findings.ts';
 import { RecordedRun } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
@@ -123,7 +123,7 @@ test('the root of a finding is the change of the file', () => {
 test('a growing trace has the same findings as a complete one', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const growing: TraceRecord[] = [];
-  const verdicts = new Verdicts(runOf({ header, records: growing }));
+  const verdicts = new TraceFindings(runOf({ header, records: growing }));
   for (const record of records) {
     growing.push(record);
     verdicts.grow();
@@ -134,7 +134,7 @@ test('a growing trace has the same findings as a complete one', () => {
 test('a rule that throws is reported once, and does not affect the others', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   let asked = 0;
-  const broken: VerdictRule = {
+  const broken: FindingRule = {
     name: 'broken',
     reads: { events: ['files.changed', 'serving.began'], kinds: ['spawn'] },
     begin: () => ({
@@ -144,7 +144,7 @@ test('a rule that throws is reported once, and does not affect the others', () =
       },
     }),
   };
-  const verdicts = new Verdicts(runOf({ header, records }), [broken, ...rules]);
+  const verdicts = new TraceFindings(runOf({ header, records }), [broken, ...rules]);
   verdicts.grow();
   expect(verdicts.broken).toEqual([{ rule: 'broken', reason: 'no such field' }]);
   expect(asked).toBe(1);
@@ -211,13 +211,13 @@ function runOf({ header, records }: RecordedLife) {
 }
 
 function judged(trace: RecordedLife) {
-  const verdicts = new Verdicts(runOf(trace));
+  const verdicts = new TraceFindings(runOf(trace));
   verdicts.grow();
   return { verdicts: verdicts.found, broken: verdicts.broken, atEnd: verdicts.atEnd() };
 }
 
 /** Findings when each rule receives every record, whatever it declares to read. */
-function saidOfAll(trace: RecordedLife): Verdict[] {
+function saidOfAll(trace: RecordedLife): Finding[] {
   const run = runOf(trace);
   const runs = rules.map((rule) => rule.begin());
   return [

@@ -1,13 +1,13 @@
 /** Checks for explorations of any world. */
 import { expect } from 'vitest';
-import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { explore, findShortest, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
 
 /** A world that was broken on purpose violates this invariant, and not before the last choice of the path. */
 export function expectCaught(begin: () => World, invariant: string): void {
-  const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
+  const { found } = invariant === goalIsReached ? explore(begin) : findShortest(begin);
   expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
-  if (invariant !== whatIsWantedIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+  if (invariant !== goalIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
 }
 
 /** There is no violation before the last choice. */

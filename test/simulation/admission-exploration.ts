@@ -16,7 +16,7 @@ import {
 import type { LoadMeasured } from '../../machines/discovery/xds/stream-admission-protocol.ts';
 import { report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
 const loads: Readonly<Record<string, Omit<LoadMeasured, 'type' | 'isFull'>>> = {
   slack: { turnMs: 1, requests: 0, proxies: 0 },
@@ -38,7 +38,7 @@ interface State extends AdmissionBounds {
   readonly slots: number;
   /** The effect that measures; `undefined` while nothing is measured. */
   readonly load: AnyActorRef | undefined;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 export class AdmissionExploration implements World {
@@ -65,7 +65,7 @@ export class AdmissionExploration implements World {
     this.#root = this.#system.start(machine, { id: 'stream-admission', input: undefined });
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -74,7 +74,7 @@ export class AdmissionExploration implements World {
     return this.#state.waiting === 0;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { clients, faults, waiting, inProgress, stalled, load, violations } = this.#state;
     if (violations.length > 0) return [];
     const isMeasuring = load !== undefined;

@@ -17,7 +17,7 @@ import {
 import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 import { HeldBundles } from '../../src/discovery/bundles/held-bundles.ts';
 
 export interface BundlesBounds {
@@ -74,7 +74,7 @@ interface State {
   readonly held: HeldBundles<Bundle>;
   readonly look: { readonly actor: AnyActorRef; readonly found: TrustBundleInput[] } | undefined;
   readonly endpoints: readonly Endpoint[];
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 /** From docs/identity.md, not from the chart. */
@@ -125,7 +125,7 @@ export class BundlesWorld implements World {
     this.apply('start');
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -139,7 +139,7 @@ export class BundlesWorld implements World {
     return isUp && endpoints.every(isDone);
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { isUp, isFull, look, held, endpoints, violations } = this.#state;
     if (violations.length > 0) return [];
     const names: [name: string, isPossible: boolean][] = [

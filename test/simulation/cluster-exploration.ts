@@ -13,7 +13,7 @@ import { informerMachine, type SetOrder } from '../../machines/discovery/kuberne
 import type { RequestFailure, ResourceName } from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
 export interface ClusterBounds {
   readonly changes: number;
@@ -54,7 +54,7 @@ interface State {
   /** Number of requests since the last delay. */
   readonly burst: number;
   readonly requests: Readonly<Partial<Record<RequestName, Request>>>;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 const first = 1;
@@ -85,7 +85,7 @@ export class ClusterExploration implements World {
     });
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -93,7 +93,7 @@ export class ClusterExploration implements World {
     return this.#state.isUp && this.#state.held === this.#there;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { changes, faults, isUp, connection, version, wasRestored, compacted, held, violations } = this.#state;
     if (violations.length > 0) return [];
     const isFault = faults > 0;

@@ -2,9 +2,9 @@
 import { type AnyActorLogic, type AnyActorRef, createActor } from 'xstate';
 import {
   type ActorHome,
-  listenAt,
+  observeEvents,
   onChartFailure,
-  type RootOptions,
+  type SymbolicRootOptions,
 } from '../../src/debugger/explore/symbolic-system.ts';
 
 /** The clock interface of XState. */
@@ -23,11 +23,11 @@ export class ConcreteSystem implements ActorHome {
     this.#failures = failures;
   }
 
-  start(logic: AnyActorLogic, { id, input, inspect, created, overhear }: RootOptions): AnyActorRef {
+  start(logic: AnyActorLogic, { id, input, inspect, created, onEvent }: SymbolicRootOptions): AnyActorRef {
     const clock = this.#clock as never;
     const root = createActor(logic, { id, input, clock, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
     onChartFailure(root, (failure) => this.#failures.push(failure));
-    if (overhear !== undefined) listenAt(root, overhear);
+    if (onEvent !== undefined) observeEvents(root, onEvent);
     created?.(root);
     root.start();
     return root;

@@ -21,7 +21,7 @@ import {
 import type { IndexRegressed, QueryFailed } from '../../machines/discovery/consul/consul-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
 export interface ConsulBounds {
   readonly services: number;
@@ -51,7 +51,7 @@ interface State {
   readonly requests: Readonly<Partial<Record<RequestName, AnyActorRef>>>;
   /** The running watch, with the version that it returned last. */
   readonly watch: { readonly actor: AnyActorRef; readonly version: number; readonly history: number } | undefined;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 const changes = new Set(['add', 'remove', 'remove-all', 'token', 'accept']);
@@ -80,7 +80,7 @@ export class ConsulWorld implements World {
     this.#system.elapse();
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -90,7 +90,7 @@ export class ConsulWorld implements World {
     return isUp && !isDenied && services === served;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { isUp, isDenied, services, watch, requests, version, history, violations } = this.#state;
     if (violations.length > 0) return [];
     const names: [name: string, isPossible: boolean][] = [

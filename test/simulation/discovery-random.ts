@@ -3,8 +3,8 @@
  * numbers, each of which selects one of the possible choices: any list is a run, so fast-check shrinks it.
  */
 import fc from 'fast-check';
-import { whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
-import type { Violation } from '../../src/debugger/explore/world.ts';
+import { goalIsReached } from '../../src/debugger/explore/explorer.ts';
+import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import type { PushWorldOptions } from '../../src/simulation/discovery/discovery-bounds.ts';
 import { type PushMachines, pushMachines, scriptedCharts } from '../../src/simulation/discovery/discovery-charts.ts';
 import { PushWorld } from '../../src/simulation/discovery/discovery-exploration.ts';
@@ -56,7 +56,7 @@ export interface PushFinding {
   readonly run: RandomPushes;
   /** The selected choices. */
   readonly choices: readonly string[];
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 export interface PushSearchResult {
@@ -68,7 +68,7 @@ export interface PushSearchResult {
 export function searchPushes({ seed, runs, longest, path, machines, world }: PushSearchOptions): PushSearchResult {
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const figures = { runs: 0, choices: 0, responses: 0 };
-  const follow = (run: RandomPushes): { choices: string[]; violations: readonly Violation[] } => {
+  const follow = (run: RandomPushes): { choices: string[]; violations: readonly InvariantViolation[] } => {
     const { picks, start, ...options } = run;
     const beginning = { settled: start === 'settled', listsLate: start === 'unlisted' };
     const bounds = { changes: picks.length, faults: picks.length };
@@ -89,9 +89,7 @@ export function searchPushes({ seed, runs, longest, path, machines, world }: Pus
     const restless =
       left === 0 ? [{ invariant: 'no livelock', detail: `no rest after ${mostChoicesToRest} choices` }] : [];
     const unreached =
-      at.violations.length > 0 || at.reached
-        ? []
-        : [{ invariant: whatIsWantedIsReached, detail: 'at the end of the run' }];
+      at.violations.length > 0 || at.reached ? [] : [{ invariant: goalIsReached, detail: 'at the end of the run' }];
     figures.runs++;
     figures.choices += choices.length;
     figures.responses += at.spawned;

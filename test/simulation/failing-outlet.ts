@@ -60,7 +60,7 @@ export class FailingOutlet {
       isEmpty: this.#isFile && this.files[file]!.length === 0,
       maxWriteBytes: this.#isFile ? 256 * 1024 : 4_096,
       write: (bytes) => this.#write(this.files[file]!, bytes),
-      moved: () => file !== this.files.length - 1,
+      isMoved: () => file !== this.files.length - 1,
       close: () => {},
     };
   };

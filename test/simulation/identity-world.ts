@@ -29,7 +29,7 @@ import {
 import type { BundleAwait, LeafCertificatesAwait } from '../../machines/discovery/ca/authority-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 import { WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
 
 export interface IdentityBounds {
@@ -87,7 +87,7 @@ interface State {
   readonly ledger: AnyActorRef | undefined;
   readonly isUp: boolean;
   readonly workloads: readonly Workload[];
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 const endsAtMs = 24 * 3_600_000;
@@ -126,7 +126,7 @@ export class IdentityWorld implements World {
     this.#control = this.#plane.start(this.#controlPlane(authority), {
       id: 'discovery',
       input: undefined,
-      silences: (timer) => silent.test(timer),
+      isSilenced: (timer) => silent.test(timer),
     });
     this.apply('start');
     this.#hosts = this.#state.workloads.map(() => new SymbolicSystem());
@@ -134,7 +134,7 @@ export class IdentityWorld implements World {
       host.start(this.#agent(index, secrets, secret), {
         id: 'agent',
         input: undefined,
-        silences: (timer) => silent.test(timer),
+        isSilenced: (timer) => silent.test(timer),
       }),
     );
     // Every workload has a certificate and trusts its root.
@@ -145,7 +145,7 @@ export class IdentityWorld implements World {
       }
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -159,7 +159,7 @@ export class IdentityWorld implements World {
     );
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { rotations, faults, isUp, workloads, violations } = this.#state;
     if (violations.length > 0) return [];
     const names: [name: string, free: boolean, isPossible: boolean][] = [

@@ -22,7 +22,7 @@ import {
 } from '../../machines/discovery/election/leader.machine.ts';
 import { scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
 const names = ['leader-1', 'leader-2'] as const;
 type Name = (typeof names)[number];
@@ -53,7 +53,7 @@ interface State {
   readonly delayed: readonly (LeaseOrder & { readonly by: Name })[];
   /** Candidates and leaders. */
   readonly alive: readonly Name[];
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 export interface LeaderCharts {
@@ -90,11 +90,11 @@ export class LeaderExploration implements World {
     );
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { faults, isUp, requests, delayed, alive, violations, version } = this.#state;
     if (violations.length > 0) return [];
     const isFault = faults > 0;

@@ -2,7 +2,7 @@
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
-import type { Violation } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import type { Invariant, Observed } from '../../src/simulation/agent/invariants/invariant.ts';
 import type { HostWatch, SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { PacedClock } from './paced-clock.ts';
@@ -31,7 +31,7 @@ export class Ledger {
   readonly #judged: () => Judged;
   readonly #deadlines = new Map<number, number>();
   readonly #overdue = new Set<number>();
-  readonly violations: Violation[] = [];
+  readonly violations: InvariantViolation[] = [];
   /** Content of the certificate files. */
   content = 1;
   orders = 0;

@@ -1,9 +1,9 @@
 /** One schedule, from start to end, under all invariants. */
 import { join } from 'node:path';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
-import { formatDeparture } from '../../src/debugger/check/check-report-text.ts';
+import { formatDeviation } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
-import type { Violation } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { createRecorder, type Recorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
@@ -31,7 +31,7 @@ export interface RandomRunOptions {
 }
 
 export interface RandomRun {
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
   /** Milliseconds of virtual time. */
   readonly virtualMs: number;
   /** Envoys that were started. */
@@ -176,12 +176,12 @@ const diagrams = () => {
 };
 let loaded: ReturnType<typeof loadDiagrams> | undefined;
 
-function watchConformity(recorder: Recorder | undefined): () => Violation[] {
+function watchConformity(recorder: Recorder | undefined): () => InvariantViolation[] {
   const checker = new TraceChecker(diagrams());
   recorder?.observe(checker.feed);
   return () => {
     const [first] = checker.report().departures;
     if (first === undefined) return [];
-    return [{ invariant: conformity, detail: formatDeparture(first, diagrams()) }];
+    return [{ invariant: conformity, detail: formatDeviation(first, diagrams()) }];
   };
 }

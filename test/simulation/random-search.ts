@@ -1,6 +1,6 @@
 /** Searches a schedule that violates an invariant, and shrinks it. */
 import fc from 'fast-check';
-import type { Violation } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import type { ScriptedAgent } from '../../src/simulation/agent/exploration-effects.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
@@ -32,7 +32,7 @@ export interface Finding {
   readonly seed: number;
   readonly path: string;
   readonly schedule: Schedule;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 export interface SearchResult {
@@ -49,7 +49,7 @@ export function search(options: SearchOptions): SearchResult {
   const { seed, path, invariants, agent = randomAgent(), checkEvery = defaultCheckEvery } = options;
   const figures = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
   let shrinking = false;
-  const judge = (schedule: Schedule): readonly Violation[] => {
+  const judge = (schedule: Schedule): readonly InvariantViolation[] => {
     // By its content, so that a schedule is always checked in the same way.
     const checked = checkEvery > 0 && schedule.nature % checkEvery === 0;
     const hasSinks = checkEvery > 0 && schedule.nature % sinksEvery === 0;

@@ -6,7 +6,7 @@ import { agentLog } from '../../src/agent/status/agent-log.ts';
 import { agentStates } from '../../src/agent/status/agent-states.ts';
 import { logLosses } from '../../src/cli/flags/log-flags.ts';
 import { traceListener } from '../../src/cli/flags/trace-flags.ts';
-import type { Violation } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import { logRecords } from '../../src/runtime/actors/log-records.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { LineSink, type LineSinkOptions, type SinkClock } from '../../src/runtime/output/line-sink.ts';
@@ -44,7 +44,7 @@ const lossLine = /\toutput lines lost {2}output=log {2}lines=(\d+) /;
 const noFile = '/dev/null';
 
 export class RandomSinks {
-  readonly violations: Violation[] = [];
+  readonly violations: InvariantViolation[] = [];
   readonly #now: () => number;
   readonly #clock = new VirtualClock();
   readonly #outlets = { log: new FailingOutlet(false), trace: new FailingOutlet(true) };

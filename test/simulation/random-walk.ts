@@ -3,7 +3,7 @@
  * costs one step per state, and so reaches combinations of several changes and faults whose exploration takes days.
  */
 import fc from 'fast-check';
-import type { Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World } from '../../src/debugger/explore/world.ts';
 
 export interface WalkOptions {
   readonly seed: number;
@@ -18,7 +18,7 @@ export interface Walked {
   /** Number of different states. */
   readonly states: number;
   /** The shrunk path. */
-  readonly found?: { readonly path: readonly string[]; readonly violations: readonly Violation[] };
+  readonly found?: { readonly path: readonly string[]; readonly violations: readonly InvariantViolation[] };
 }
 
 /** A longer run never becomes idle. */
@@ -32,7 +32,7 @@ export function walkAtRandom(begin: () => World, options: WalkOptions): Walked {
   const states = new Set<string>();
   let steps = 0;
   let isShrinking = false;
-  const walk = (draws: readonly number[]): { path: string[]; violations: readonly Violation[] } => {
+  const walk = (draws: readonly number[]): { path: string[]; violations: readonly InvariantViolation[] } => {
     const world = begin();
     const path: string[] = [];
     for (let step = 0; step < maxSteps && world.violations.length === 0; step++) {
@@ -50,7 +50,7 @@ export function walkAtRandom(begin: () => World, options: WalkOptions): Walked {
       steps++;
       states.add(world.key());
     }
-    const endless: Violation = { invariant: 'every run becomes idle', detail: `${maxSteps} steps` };
+    const endless: InvariantViolation = { invariant: 'every run becomes idle', detail: `${maxSteps} steps` };
     return { path, violations: world.violations.length > 0 ? world.violations : [endless] };
   };
   const property = fc.property(fc.array(fc.nat(1_000_000), { minLength: 1, maxLength: maxRandomSteps }), (draws) => {

@@ -117,7 +117,7 @@ export class RandomWorld implements RandomEffectWorld {
       id: 'agent',
       input: { settings },
       inspect: this.#meetsNoRoom ? this.#hearing(inspect) : inspect,
-      overhear: this.ledger.hear,
+      onEvent: this.ledger.hear,
       created: (root) => worldOf.set(root.system, this),
     });
     this.#settle();

@@ -4,7 +4,7 @@
  */
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type { RolloutRules } from '../../machines/discovery/xds/rollout-rules.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 import { defaultMakeBeforeBreakMs, defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
 import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
@@ -39,7 +39,7 @@ export interface RolloutWorldOptions {
 }
 
 export class RolloutWorld implements World {
-  readonly violations: Violation[] = [];
+  readonly violations: InvariantViolation[] = [];
   readonly ending = false;
   readonly #options: RolloutWorldOptions;
   readonly #source = new ScriptedSource();
@@ -85,7 +85,7 @@ export class RolloutWorld implements World {
   }
 
   #settle(): void {
-    const isExchange = ({ name }: Choice): boolean => name === 'read' || name === 'deliver';
+    const isExchange = ({ name }: WorldChoice): boolean => name === 'read' || name === 'deliver';
     for (let next = this.choices().find(isExchange); next !== undefined; next = this.choices().find(isExchange)) {
       this.apply(next.name);
     }
@@ -104,9 +104,9 @@ export class RolloutWorld implements World {
     return this.#lack() === undefined;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     if (this.violations.length > 0) return [];
-    const choices: Choice[] = [];
+    const choices: WorldChoice[] = [];
     if (this.#ads.waiting > 0) choices.push({ name: 'read', free: true });
     if (this.#envoy.outbox.length > 0) choices.push({ name: 'deliver', free: true });
     for (const [name, { awaits, content }] of this.#envoy.clusters) {
@@ -122,9 +122,9 @@ export class RolloutWorld implements World {
     return choices;
   }
 
-  #faultChoices(): Choice[] {
+  #faultChoices(): WorldChoice[] {
     const { faultKinds = ['reject', 'reset', 'stuck'] } = this.#options;
-    const possible: Choice[] = [];
+    const possible: WorldChoice[] = [];
     if (faultKinds.includes('reject') && this.#envoy.canReject(this.#ads.next))
       possible.push({ name: 'reject', free: false });
     for (const kind of ['reset', 'restart'] as const) {

@@ -19,7 +19,7 @@ import type { LinkOrder, TakeoverConfirm } from '../../machines/agent/succession
 import { promiseEffect } from '../../machines/effect.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
 export interface SuccessionBounds {
   /** Orders to replace the agent. */
@@ -106,7 +106,7 @@ interface State extends Required<SuccessionBounds> {
   readonly askedAt: number | undefined;
   /** An agent has decided before. */
   readonly hasBegun: boolean;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 /** Maximum durations, in milliseconds. */
@@ -144,7 +144,7 @@ export class SuccessionWorld implements World {
     this.#settle();
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -163,12 +163,12 @@ export class SuccessionWorld implements World {
     );
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { orders, faults, ends, news, restarts, processes, link, diskIsFull, violations } = this.#state;
     if (violations.length > 0 || this.#isOver) return [];
-    const free = (name: string): Choice => ({ name, free: true });
-    const bounded = (name: string): Choice => ({ name, free: false });
-    const choices: Choice[] = [];
+    const free = (name: string): WorldChoice => ({ name, free: true });
+    const bounded = (name: string): WorldChoice => ({ name, free: false });
+    const choices: WorldChoice[] = [];
     if (orders > 0) choices.push(bounded('replace'));
     if (ends > 0) choices.push(bounded('end'));
     if (restarts > 0 && this.#state.hasBegun && this.#state.owedBy === undefined) choices.push(bounded('restart'));

@@ -14,7 +14,7 @@ import { type RestoredState, xdsSourceMachine } from '../../machines/discovery/c
 import type { XdsProtocol, XdsSourceOrder } from '../../machines/discovery/config/xds-source-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
 const names = ['a', 'b'] as const;
 type Name = (typeof names)[number];
@@ -63,7 +63,7 @@ interface State extends SourceBounds {
   readonly saved: Objects<number>;
   /** Objects that proxies were served. */
   readonly served: readonly Name[];
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 export interface SourceParts {
@@ -100,7 +100,7 @@ export class XdsSourceExploration implements World {
     this.#start();
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -115,7 +115,7 @@ export class XdsSourceExploration implements World {
     return isReadable && names.every(isNewest);
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     const { changes, faults, written, isUp, cached, stream, isOpen, restoring, isRunning, violations } = this.#state;
     if (violations.length > 0) return [];
     const isMissing = (name: Name): boolean => written[name] !== undefined && !cached.includes(name);

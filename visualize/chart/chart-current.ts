@@ -51,6 +51,6 @@ export function takenNow({ actor, spawned }: ActorSnapshot): Taken {
 /** Index of the record with which an actor entered its state; -1 if the actor entered it before the trace began. */
 export function sinceIndex({ actor, spawned }: ActorSnapshot): number {
   const open = recording.value;
-  const index = open?.lastAbout(actor, ['transition'], place.value + 1) ?? -1;
+  const index = open?.lastIndexAbout(actor, ['transition'], place.value + 1) ?? -1;
   return (open?.seqAt(index) ?? 0) >= spawned ? index : -1;
 }

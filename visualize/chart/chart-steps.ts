@@ -11,16 +11,16 @@ export function* stepsBefore(
   actor: string,
   place: number,
 ): Generator<{ index: number; record: StepRecord }> {
-  let index = recording.lastAbout(actor, stepKinds, place + 1);
+  let index = recording.lastIndexAbout(actor, stepKinds, place + 1);
   while (index !== undefined) {
     yield { index, record: recording.recordAt(index) as StepRecord };
-    index = recording.lastAbout(actor, stepKinds, index);
+    index = recording.lastIndexAbout(actor, stepKinds, index);
   }
 }
 
 /** Whether an actor took a step after the place `after`, up to and including `upTo`. */
 export function hasStepped(recording: Recording, actor: string, after: number, upTo: number): boolean {
-  return recording.lastAbout(actor, stepKinds, upTo + 1, after + 1) !== undefined;
+  return recording.lastIndexAbout(actor, stepKinds, upTo + 1, after + 1) !== undefined;
 }
 
 /** Numbers of taken transitions. */

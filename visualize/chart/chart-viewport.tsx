@@ -223,7 +223,7 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
 function storyWays(actor: string | undefined): number[] {
   const open = recording.value;
   if (storyAnchor.value === undefined) return [];
-  return (story.value?.places ?? []).flatMap((index) => {
+  return (story.value?.indexes ?? []).flatMap((index) => {
     const record = open?.recordAt(index);
     const isStep = record?.kind === 'transition' || record?.kind === 'step';
     return isStep && record.actor === actor ? (record.taken ?? []) : [];

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { type CauseKind, type CauseLink, type CauseOrigin, causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import { type ChainPart, foldChain } from '../../src/debugger/trace/fold-chain.ts';
-import { triesOf, worstInWords } from '../../src/debugger/trace/retry-words.ts';
+import { attemptsOf, describeFailures } from '../../src/debugger/trace/retry-words.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording/recording.ts';
@@ -45,7 +45,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
           <>
             <Links open={open} links={part.links} from={record.t} />
             {part.times > 1 && (
-              <li key={`others ${part.others[0]!.index}`}>
+              <li key={`others ${part.repetitions[0]!.index}`}>
                 <Fold {...foldLabel(part)}>{() => <Tries open={open} part={part} from={record.t} />}</Fold>
               </li>
             )}
@@ -75,14 +75,14 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
 /** Whether the program ended an actor, because no other actor in the trace spawned it. */
 function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
-  const spawned = open.lastAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
+  const spawned = open.lastIndexAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
   const spawn = spawned === undefined ? undefined : open.recordAt(spawned);
   return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
 /** Label such as `9 × the same before it: SIGKILL while initializing`. */
 function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: boolean } {
-  const worst = worstInWords(part);
+  const worst = describeFailures(part);
   const times = `${part.times - 1} × the same before`;
   return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
 }
@@ -91,7 +91,7 @@ function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: b
 function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
   return (
     <>
-      {triesOf(part, durationInWords)
+      {attemptsOf(part, durationInWords)
         .slice(1)
         .map(({ words, links }) => (
           <li key={links[0]!.index}>
@@ -108,7 +108,7 @@ function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX
 function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
   const anchor = storyAnchor.value;
   const all = anchor === undefined ? undefined : story.value;
-  const [first, last] = [all?.places[0], all?.places.at(-1)];
+  const [first, last] = [all?.indexes[0], all?.indexes.at(-1)];
   return (
     <>
       <button
@@ -122,8 +122,8 @@ function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
       </button>
       {all !== undefined && first !== undefined && last !== undefined && (
         <span class="muted story-words">
-          of #{open.seqAt(anchor!)}: {all.places.length} records{all.isCut && ' or more'}, {storyActors.value.size}{' '}
-          actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
+          of #{open.seqAt(anchor!)}: {all.indexes.length} records{all.isTruncated && ' or more'},{' '}
+          {storyActors.value.size} actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
         </span>
       )}
     </>

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { formatDeparture } from '../../src/debugger/check/check-report-text.ts';
+import { formatDeviation } from '../../src/debugger/check/check-report-text.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import { departureInOneLine } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
@@ -16,7 +16,7 @@ export function Departures({ open, index }: { readonly open: Recording; readonly
           </p>
           <details>
             <summary>Expected and actual</summary>
-            <pre>{formatDeparture(departure, open.diagrams)}</pre>
+            <pre>{formatDeviation(departure, open.diagrams)}</pre>
           </details>
         </div>
       ))}

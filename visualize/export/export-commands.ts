@@ -1,5 +1,5 @@
-import { departuresRule } from '../../src/debugger/findings/deviations.ts';
-import type { Verdict } from '../../src/debugger/findings/finding.ts';
+import { deviationsRule } from '../../src/debugger/findings/deviations.ts';
+import type { Finding } from '../../src/debugger/findings/finding.ts';
 import type { Session } from '../../src/debugger/page-data.ts';
 import { currentAddress } from '../model/link.ts';
 import { place, range, recording, session } from '../model/place.ts';
@@ -111,8 +111,8 @@ export const exportCommands: readonly ExportCommand[] = [
 const svgType = 'image/svg+xml';
 
 /** The list of deviations is not limited to the part, because a deviation concerns only its own record. */
-function verdictsHere(): Verdict[] {
-  return verdicts.value.filter(({ rule }) => rule !== departuresRule);
+function verdictsHere(): Finding[] {
+  return verdicts.value.filter(({ rule }) => rule !== deviationsRule);
 }
 
 /** Session with only those pictures whose machines occur in the part. */

@@ -2,10 +2,10 @@
 import type { Session } from '../../src/debugger/page-data.ts';
 import { addressElement, sessionElement, sourcesElement, traceElement } from '../../src/debugger/page-data.ts';
 import {
-  aroundData,
   inlineScript,
   jsonElement,
   type PageTexts,
+  splitPage,
   traceTags,
   withoutTags,
 } from '../../src/debugger/page-text.ts';
@@ -27,7 +27,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
     'page.js': await loadOwnText('page.js'),
     'page.css': await loadOwnText('page.css'),
   };
-  const { before, behind } = aroundData(texts, await hashOf(inlineScript(texts['page.js'])));
+  const { textBefore, behind } = splitPage(texts, await hashOf(inlineScript(texts['page.js'])));
   const [begin, end] = traceTags(traceElement(0));
   const data = [
     // The path of the trace is removed, because it would reveal the user's folders.
@@ -36,7 +36,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
     begin + withoutTags(trace) + end,
   ];
-  return new Blob([before, ...data, behind], { type: 'text/html;charset=utf-8' });
+  return new Blob([textBefore, ...data, behind], { type: 'text/html;charset=utf-8' });
 }
 
 /** SHA-256 of the script as the ASCII file contains it. */

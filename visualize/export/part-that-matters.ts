@@ -1,5 +1,5 @@
-import type { Verdict } from '../../src/debugger/findings/finding.ts';
-import type { TracePart } from '../../src/debugger/page-data.ts';
+import type { Finding } from '../../src/debugger/findings/finding.ts';
+import type { ExportedPart } from '../../src/debugger/page-data.ts';
 import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
@@ -16,7 +16,7 @@ const air = 20;
 export function partThatMatters(
   open: Recording,
   index: number,
-  verdicts: readonly Pick<Verdict, 'range' | 'root'>[],
+  verdicts: readonly Pick<Finding, 'range' | 'root'>[],
 ): ExportedRange {
   const record = open.recordAt(index);
   const causes = record === undefined ? [] : causeChain(open, index).links.map((link) => link.index);
@@ -40,9 +40,9 @@ export function partThatMatters(
 export function partOf(
   open: Recording,
   { first, last }: ExportedRange,
-  verdicts: readonly Verdict[],
-  before: TracePart | undefined,
-): TracePart | undefined {
+  verdicts: readonly Finding[],
+  before: ExportedPart | undefined,
+): ExportedPart | undefined {
   const of = before?.of ?? open.length;
   if (last - first + 1 === of) return undefined;
   const within = (index: number): boolean => first <= index && index <= last;

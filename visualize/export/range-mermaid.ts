@@ -18,7 +18,7 @@ export function rangeMermaid(recording: Recording, { first, last }: ExportedRang
       `records ${recording.seqAt(first)} to ${recording.seqAt(last)}`,
     ],
     messages,
-    departures: departures.filter(({ index }) => index >= first && index <= last).map(({ departure }) => departure),
+    deviations: departures.filter(({ index }) => index >= first && index <= last).map(({ departure }) => departure),
   });
 }
 

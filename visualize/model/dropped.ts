@@ -2,7 +2,7 @@
 import { batch } from '@preact/signals';
 import { labelsOf } from '../../src/debugger/merge/labels.ts';
 import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
-import { togetherName } from '../../src/debugger/page-data.ts';
+import { mergedName } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { formatTraceLine, isSameRun, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { notice, sources } from './connection.ts';
@@ -36,7 +36,7 @@ export async function openFiles(files: readonly File[]): Promise<void> {
     if (problems.length > 0) notice.value = problems.join(' ');
     await opening;
     const together = await togetherOf(good);
-    if (together !== undefined) add(freeName(togetherName), good.map(({ name }) => name).join(', '), together);
+    if (together !== undefined) add(freeName(mergedName), good.map(({ name }) => name).join(', '), together);
   } else if (problems.length > 0) notice.value = problems.join(' ');
 }
 

@@ -1,6 +1,6 @@
 /** The shown causal chain: direct causes and consequences of the current place, or the complete chain of a chosen place. */
 import { computed, effect, signal } from '@preact/signals';
-import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/cause-path.ts';
+import { type CausePath, causePathOf, neighboursOf, nextInPath } from '../../src/debugger/trace/cause-path.ts';
 import { goTo, place, recording, size } from './place.ts';
 import type { Recording } from './recording/recording.ts';
 
@@ -25,16 +25,16 @@ export function keepStory(): void {
   });
 }
 
-export const story = computed<Story | undefined>(() => {
+export const story = computed<CausePath | undefined>(() => {
   const open = recording.value;
   const anchor = storyAnchor.value;
   if (open === undefined) return undefined;
   // Subscribes to the size, because consequences may be appended later.
-  if (anchor !== undefined) return size.value > 0 ? storyOf(open, anchor) : undefined;
+  if (anchor !== undefined) return size.value > 0 ? causePathOf(open, anchor) : undefined;
   return neighboursOf(open, settled.value);
 });
 
-const places = computed<ReadonlySet<number>>(() => new Set(story.value?.places));
+const places = computed<ReadonlySet<number>>(() => new Set(story.value?.indexes));
 
 export function isInStory(index: number): boolean {
   return places.value.has(index);
@@ -43,7 +43,7 @@ export function isInStory(index: number): boolean {
 /** Number of the chain's records about each actor; those of effects count for their owners. */
 export const storyActors = computed<ReadonlyMap<string, number>>(() => {
   const counts = new Map<string, number>();
-  for (const index of story.value?.places ?? []) {
+  for (const index of story.value?.indexes ?? []) {
     const actor = recording.value?.aboutAt(index);
     if (actor === undefined) continue;
     const owner = actor.split('/')[0]!;
@@ -62,6 +62,6 @@ export function stepAlongCause(by: 1 | -1): void {
   const open = recording.value;
   if (open === undefined) return;
   const now = storyAnchor.value === undefined ? neighboursOf(open, place.value) : story.value;
-  const next = now === undefined ? undefined : nextInStory(now, place.value, by);
+  const next = now === undefined ? undefined : nextInPath(now, place.value, by);
   if (next !== undefined) goTo(next);
 }

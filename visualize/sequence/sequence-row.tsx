@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { Departure } from '../../src/debugger/check/check.ts';
+import type { Deviation } from '../../src/debugger/check/check.ts';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { goTo, range } from '../model/place.ts';
@@ -272,7 +272,7 @@ function Place({
   );
 }
 
-function spoken(entry: Entry, record: TraceRecord, departures: readonly Departure[], who: string): string {
+function spoken(entry: Entry, record: TraceRecord, departures: readonly Deviation[], who: string): string {
   const wrong = departures.map(
     (departure) => `deviates from a sequence diagram: ${departureTexts(departure).join(', ')}`,
   );

@@ -1,5 +1,5 @@
 /** Rows of the sequence view: shown records and their lifelines. Grows with the trace and is never rebuilt. */
-import type { Departure } from '../../src/debugger/check/check.ts';
+import type { Deviation } from '../../src/debugger/check/check.ts';
 import { outside, unknownParent } from '../../src/debugger/check/message.ts';
 import { twice } from '../model/recording/record-store.ts';
 import type { Recording } from '../model/recording/recording.ts';
@@ -249,15 +249,15 @@ export class SequenceRows {
 }
 
 /** Number of lines below a row for the expected messages. */
-function departureLines({ expected }: Departure): number {
+function departureLines({ expected }: Deviation): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
 /** The deviation that a line below a row belongs to, and the line's number in it, from 0. */
 export function departureOfLine(
-  departures: readonly Departure[],
+  departures: readonly Deviation[],
   line: number,
-): { departure: Departure; part: number } | undefined {
+): { departure: Deviation; part: number } | undefined {
   let part = line - 1;
   for (const departure of departures) {
     const lines = departureLines(departure);
@@ -268,7 +268,7 @@ export function departureOfLine(
 }
 
 /** Text of a line below a deviation: its kind, or an expected arrow. */
-export function departureText(departure: Departure, part: number): string {
+export function departureText(departure: Deviation, part: number): string {
   const { kind, diagram, expected } = departure;
   if (part === 0) {
     if (kind === 'undeclared') return 'undeclared: no diagram of these actors has this message';
@@ -282,7 +282,7 @@ export function departureText(departure: Departure, part: number): string {
   return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${nameOf(file)}:${line})`;
 }
 
-export function departureTexts(departure: Departure): string[] {
+export function departureTexts(departure: Deviation): string[] {
   return Array.from({ length: departureLines(departure) }, (_, part) => departureText(departure, part));
 }
 

@@ -14,7 +14,7 @@ const apart = 5;
 /** The path of the causal chain through the lanes. A hollow point stands for an actor without a lane. */
 export function StoryPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
   const open = recording.value;
-  const places = story.value?.places ?? [];
+  const places = story.value?.indexes ?? [];
   if (open === undefined || places.length < 2 || size.value === 0) return null;
   const parents = known.get(open) ?? new Parents();
   known.set(open, parents);

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { Verdict, Weight } from '../../src/debugger/findings/finding.ts';
+import type { Finding, Weight } from '../../src/debugger/findings/finding.ts';
 import { spentText } from '../../src/debugger/findings/format-findings.ts';
 import { jumpTo, range, recording } from '../model/place.ts';
 import { clockText, wallClockText } from '../model/recording/words.ts';
@@ -73,7 +73,7 @@ function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
   );
 }
 
-function Time({ verdict: { index } }: { readonly verdict: Verdict }): JSX.Element {
+function Time({ verdict: { index } }: { readonly verdict: Finding }): JSX.Element {
   const open = recording.value!;
   const t = open.timeAt(index);
   return (
@@ -83,7 +83,7 @@ function Time({ verdict: { index } }: { readonly verdict: Verdict }): JSX.Elemen
   );
 }
 
-function Spent({ verdict: { spent = [] } }: { readonly verdict: Verdict }): JSX.Element | null {
+function Spent({ verdict: { spent = [] } }: { readonly verdict: Finding }): JSX.Element | null {
   return spent.length === 0 ? null : (
     <span class="spent muted" title={`Time spent: ${spentText(spent)}`}>
       <span class="spent-text">{spentText(spent)}</span>
@@ -91,7 +91,7 @@ function Spent({ verdict: { spent = [] } }: { readonly verdict: Verdict }): JSX.
   );
 }
 
-function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: number }): JSX.Element {
+function All({ all, at }: { readonly all: readonly Finding[]; readonly at: number }): JSX.Element {
   const bad = all.filter(({ weight }) => weight === 'bad').length;
   const first = Math.max(0, Math.min(at - mostListed / 2, all.length - mostListed));
   return (
@@ -145,12 +145,12 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
 }
 
 /** Goes to the root cause. The finding stays selected, although others may be nearer to that record. */
-function showRoot({ rule, index, root }: Verdict): void {
+function showRoot({ rule, index, root }: Finding): void {
   jumpTo(root!);
   chosenVerdict.value = { rule, index, from: root! };
 }
 
-function show({ rule, index, range: [first, last] }: Verdict): void {
+function show({ rule, index, range: [first, last] }: Finding): void {
   const open = recording.value;
   if (open === undefined) return;
   chosenVerdict.value = { rule, index, from: index };

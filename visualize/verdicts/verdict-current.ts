@@ -1,28 +1,28 @@
 import { computed, signal } from '@preact/signals';
-import { departuresVerdict } from '../../src/debugger/findings/deviations.ts';
-import type { Verdict, Weight } from '../../src/debugger/findings/finding.ts';
+import { deviationsFinding } from '../../src/debugger/findings/deviations.ts';
+import type { Finding, Weight } from '../../src/debugger/findings/finding.ts';
 import { connection } from '../model/connection.ts';
 import { place, recording, session, size } from '../model/place.ts';
 import { firstAfter } from '../model/recording/sorted.ts';
 
-const none: readonly Verdict[] = [];
+const none: readonly Finding[] = [];
 
 /** Sorted by record. Includes findings about the end of the trace if no more records follow. */
-export const verdicts = computed<readonly Verdict[]>(() => {
+export const verdicts = computed<readonly Finding[]>(() => {
   const open = recording.value;
   if (open === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
   // A part of a trace contains the findings of the complete trace, which depend on all records.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { verdicts: follower } = open;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
-  const departs = departuresVerdict(open.departures);
+  const departs = deviationsFinding(open.departures);
   return [...follower.found, ...(isOver ? follower.atEnd() : []), ...(departs === undefined ? [] : [departs])].sort(
     (a, b) => a.index - b.index,
   );
 });
 
 /** The selected finding. It stays shown from `from` (its record or its root cause) to its record. */
-export const chosenVerdict = signal<(Pick<Verdict, 'rule' | 'index'> & { readonly from: number }) | undefined>(
+export const chosenVerdict = signal<(Pick<Finding, 'rule' | 'index'> & { readonly from: number }) | undefined>(
   undefined,
 );
 

@@ -9,7 +9,7 @@ import { decode, encode, type Packet, RECURSION_DESIRED, type RecordType } from 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
-import { isResponseTo, type Query, readQuery } from '../../runtime/dns/dns-message.ts';
+import { type DnsQuery, isResponseTo, readQuery } from '../../runtime/dns/dns-message.ts';
 import { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../runtime/dns/name-table.ts';
 import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
@@ -449,7 +449,7 @@ describe('§9: hostile DNS clients', () => {
       kinds.set(read.kind, (kinds.get(read.kind) ?? 0) + 1);
       if (read.kind === 'failed') expect(read.response.length).toBeLessThanOrEqual(Math.max(cut.length, 12));
       if (read.kind === 'query') expectWellFormed(read.query);
-      expect(isResponseTo(cut, 1, { message: seed, questionEnd: 48 } as Query)).toBeTypeOf('boolean');
+      expect(isResponseTo(cut, 1, { message: seed, questionEnd: 48 } as DnsQuery)).toBeTypeOf('boolean');
     }
     for (const kind of ['query', 'failed', 'drop']) expect(kinds.get(kind), kind).toBeGreaterThan(rounds / 100);
     // The same over a socket, which still responds afterwards.
@@ -466,7 +466,7 @@ describe('§9: hostile DNS clients', () => {
   });
 });
 
-function expectWellFormed({ name, questionEnd, message, maxUdpBytes }: Query): void {
+function expectWellFormed({ name, questionEnd, message, maxUdpBytes }: DnsQuery): void {
   expect(questionEnd).toBeLessThanOrEqual(message.length);
   expect(maxUdpBytes).toBeGreaterThanOrEqual(512);
   expect(name.endsWith('.')).toBe(true);

@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { buildResponse, failure, type Query, readQuery } from '../../runtime/dns/dns-message.ts';
+import { buildResponse, type DnsQuery, failure, readQuery } from '../../runtime/dns/dns-message.ts';
 import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stream.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
@@ -158,7 +158,7 @@ export class DnsServer implements Taker {
     else reply(buildResponse(query, found, transport === 'udp' ? query.maxUdpBytes : maxTcpBytes));
   }
 
-  async #forward(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
+  async #forward(query: DnsQuery, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
     this.#waiting++;
     const response = await this.#options.upstream.forward(query, transport);
     this.#waiting--;

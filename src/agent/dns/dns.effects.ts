@@ -81,8 +81,8 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
     if (ownership === undefined) void begin();
     // In a later turn of the event loop, as when a port is opened, so that name tables are reported first.
     else if (!isFirst) setImmediate(() => listening(options.port));
-    const leaveOwnership = ownership?.whenOurs(begin);
-    const stay = ownership?.whenLeft(() => server.leave(leaveLimitMs));
+    const leaveOwnership = ownership?.onAcquired(begin);
+    const stay = ownership?.onReleased(() => server.leave(leaveLimitMs));
     return () => {
       isOpen = false;
       leaveOwnership?.();

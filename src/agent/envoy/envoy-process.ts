@@ -32,7 +32,7 @@ export interface EnvoyProcessEnvironment {
   readonly flags: EnvoyFlags;
   readonly log: Logger;
   /** Destination of Envoy's standard output (default: the agent's). */
-  readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
+  readonly accessLog?: Pick<LineSink, 'write' | 'waitForSpace'>;
   readonly table: ProcessTable;
   readonly adminAt: AdminConnector;
   /** Records lines of Envoy's log. Access logs are not recorded. */
@@ -96,7 +96,7 @@ function runEnvoy(
     // Envoy logs to stderr. Its stdout contains only the access logs that users configured, which are passed on unchanged.
     readWholeLines(started.stdout, (lines) => {
       accessLog.write(lines);
-      return accessLog.relief(longestPauseMs);
+      return accessLog.waitForSpace(longestPauseMs);
     }),
   ]);
 

@@ -195,7 +195,7 @@ export class GrpcSocketServer {
     const created = new GrpcSocketServer(path, options);
     try {
       await created.#listen(ownPath);
-      created.#forgetOwnership = options.ownership?.whenOurs(() => putInPlace(ownPath, path));
+      created.#forgetOwnership = options.ownership?.onAcquired(() => putInPlace(ownPath, path));
     } catch (error) {
       created.close();
       throw new ChartpilotError('LISTEN_FAILED', `socket ${path}: ${messageOf(error)}`, {

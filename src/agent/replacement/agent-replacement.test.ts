@@ -43,7 +43,7 @@ function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   const [table, baseIds, ownership] = [new ProcessTable(), new CountedIds(), new Ownership(true)];
   if (slowly === 'the ports') {
     let isFirst = true;
-    ownership.whenOurs(() => {
+    ownership.onAcquired(() => {
       const taking = isFirst ? undefined : slow();
       isFirst = false;
       return taking;

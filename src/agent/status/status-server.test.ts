@@ -460,7 +460,7 @@ test('streams the trace to callers with the token until after the status port is
   await sleep(50);
   // Events during the shutdown are part of the trace.
   ring.write({ seq: 1, t: 0, kind: 'effect', actor: 'agent', effect: 'last' });
-  access.withdraw();
+  access.removeTokenFiles();
   await trace.end();
   expect(await live).toContain('"last"');
   expect(readDebuggerToken(Number(new URL(url).port), { runDir: folder.path })).toBeUndefined();

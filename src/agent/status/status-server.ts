@@ -18,7 +18,7 @@ import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { type ProfileResponse, Profiler, profilingPath } from '../../runtime/profiler.ts';
-import type { AccessRule, Refusal } from '../../runtime/trace/debugger-access.ts';
+import type { AccessRefusal, AccessRule } from '../../runtime/trace/debugger-access.ts';
 import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import { whyNoApplicationPort } from '../admin/application-listeners.ts';
@@ -132,8 +132,8 @@ class StatusEndpoint {
     this.#server.on('listening', () => {
       const address = this.#server.address();
       const bound = typeof address === 'object' && address !== null ? address.port : port;
-      this.#environment.access.opened(bound);
-      this.#environment.trace?.opened(bound);
+      this.#environment.access.onPortOpened(bound);
+      this.#environment.trace?.onPortOpened(bound);
       kept?.keep('status', [keptTcp(this.#server)], {
         takeConnection: (connection) => this.#server.emit('connection', connection),
       });
@@ -352,7 +352,7 @@ class StatusEndpoint {
       return;
     }
     const { method = 'GET', headers, socket, url = '' } = request;
-    const answer = trace.answer({ method, headers, peer: socket }, new URLSearchParams(url.split('?', 2)[1]));
+    const answer = trace.respond({ method, headers, peer: socket }, new URLSearchParams(url.split('?', 2)[1]));
     if ('stream' in answer) {
       this.#sockets.delete(socket);
       answer.stream(response);
@@ -398,7 +398,7 @@ class StatusEndpoint {
   #profile(path: string, request: IncomingMessage, response: ServerResponse): void {
     const { method = 'GET', headers, socket, url = '' } = request;
     const query = new URLSearchParams(url.split('?', 2)[1]);
-    const answer = this.#profiler.answer({ method, path, headers, peer: socket, query });
+    const answer = this.#profiler.respond({ method, path, headers, peer: socket, query });
     if ('stream' in answer) answer.stream(response);
     else response.writeHead(answer.status, headersOf(answer)).end(answer.body);
   }
@@ -412,7 +412,7 @@ class StatusEndpoint {
   }
 }
 
-function headersOf(answer: ProfileResponse | Refusal): Readonly<Record<string, string>> {
+function headersOf(answer: ProfileResponse | AccessRefusal): Readonly<Record<string, string>> {
   const contentType = 'contentType' in answer ? answer.contentType : undefined;
   return { ...('headers' in answer && answer.headers), 'content-type': contentType ?? 'text/plain' };
 }

@@ -9,19 +9,19 @@ import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { programFile } from '../../../test/harness/program-files.ts';
 
 function folder(files: Readonly<Record<string, string>>): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
+  const runFolder = temporaryFolder();
+  onTestFinished(() => runFolder[Symbol.dispose]());
   for (const [path, content] of Object.entries(files)) {
-    mkdirSync(join(made.path, path, '..'), { recursive: true });
-    writeFileSync(join(made.path, path), content);
+    mkdirSync(join(runFolder.path, path, '..'), { recursive: true });
+    writeFileSync(join(runFolder.path, path), content);
   }
-  return made.path;
+  return runFolder.path;
 }
 
 async function run(cwd: string, args: string[], env: Record<string, string> = {}) {
   const program = programFile('pilot-agent');
-  const surroundings = { cwd, env: { PATH: process.env.PATH, ...env }, extendEnv: false, reject: false } as const;
-  return execa(process.execPath, [program, 'bootstrap', ...args], surroundings);
+  const execOptions = { cwd, env: { PATH: process.env.PATH, ...env }, extendEnv: false, reject: false } as const;
+  return execa(process.execPath, [program, 'bootstrap', ...args], execOptions);
 }
 
 test('pilot-agent bootstrap applies every flag to the bootstrap, and writes only its file', async () => {
@@ -85,7 +85,7 @@ test('pilot-agent bootstrap reports all errors with file, line and field, and wr
   const args = ['--proxyConfig', 'config.yaml', '--nodeId', 'me', '--instanceIPs', 'x', '--platformMetadata', '[]'];
   const { exitCode, stdout, stderr } = await run(cwd, args, { PROXY_CONFIG: 'a: 1\nconcurrency: -1' });
   expect({ exitCode, stdout }).toEqual({ exitCode: 255, stdout: '' });
-  for (const told of [
+  for (const expectedText of [
     'config.yaml:1: statusPort: must be an integer, got "many"',
     'config.yaml:5: proxyMetadata.A: must be a string, got 1: put it in quotes',
     'PROXY_CONFIG:1: a: unknown field',
@@ -95,7 +95,7 @@ test('pilot-agent bootstrap reports all errors with file, line and field, and wr
     '--platformMetadata: must be a map',
     ' [CONFIG_INVALID]',
   ]) {
-    expect(stderr).toContain(told);
+    expect(stderr).toContain(expectedText);
   }
 });
 

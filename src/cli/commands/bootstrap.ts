@@ -15,7 +15,7 @@ import { entryText } from '../../runtime/output/log.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { unknownFlagsOf } from '../usage.ts';
 import { addHelpSections } from './help-sections.ts';
-import { addProxyFlags, roleAmong } from './proxy-flags.ts';
+import { addProxyFlags, roleArgument } from './proxy-flags.ts';
 
 interface BootstrapFlags extends ProxyFlags {
   readonly out: string;
@@ -51,7 +51,7 @@ export function bootstrapCommand(): Command {
     if (unknown.length > 0) {
       standardError.write(`pilot-agent: warning: ${entryText({ event: 'option.unknown', flags: unknown })}\n`);
     }
-    await writeBootstrap(roleAmong(command.args, roleOf(flags)), flags);
+    await writeBootstrap(roleArgument(command.args, roleOf(flags)), flags);
   });
 }
 

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { type CheckCommandOptions, checkTraces } from '../../debugger/check/check-command.ts';
 import type { CommandOutput } from '../../debugger/command-output.ts';
-import { wholeNumber } from '../flags/non-negative-integer.ts';
+import { nonNegativeInteger } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export function checkCommand(output: CommandOutput): Command {
@@ -21,7 +21,7 @@ export function checkCommand(output: CommandOutput): Command {
         .choices(['text', 'json', 'mermaid'])
         .default('text'),
     )
-    .option('--around <n>', 'Messages before and after the deviation in mermaid output', wholeNumber, 20);
+    .option('--around <n>', 'Messages before and after the deviation in mermaid output', nonNegativeInteger, 20);
   return addHelpSections(command, {
     examples: ['chartpilot check agent.trace', 'chartpilot check agent.trace --format mermaid > deviation.mmd'],
     exitCodes: [

@@ -89,16 +89,16 @@ test('pilot-discovery explain lists all listeners without a URL', async () => {
 });
 
 test('pilot-discovery explain uses the address that the mesh allocated for a name', async () => {
-  const asks = ['--metadata', 'DNS_CAPTURE=true', '--metadata', 'DNS_AUTO_ALLOCATE=true'];
-  const text = await explained(...offline(), ...asks, '--url', 'tcp://cart.test:9000');
+  const dnsMetadata = ['--metadata', 'DNS_CAPTURE=true', '--metadata', 'DNS_AUTO_ALLOCATE=true'];
+  const text = await explained(...offline(), ...dnsMetadata, '--url', 'tcp://cart.test:9000');
   expect(text).toMatch(/listener {6}240\.240\.\d+\.\d+_9000 /);
 });
 
 test('pilot-discovery explain prints JSON', async () => {
-  const told = JSON.parse(
+  const explanation = JSON.parse(
     await explained(...offline(), '--url', 'http://cart.test:8080/old', '--format', 'json'),
   ) as object;
-  expect(told).toMatchObject({
+  expect(explanation).toMatchObject({
     outcome: { kind: 'redirected', status: 301 },
     steps: [
       { what: 'listener' },
@@ -124,7 +124,7 @@ test('pilot-discovery explain lists all listeners as JSON', async () => {
 });
 
 test('pilot-discovery explain requests the configuration of a running proxy, and reads the lines from files', async () => {
-  const asked: string[] = [];
+  const requestedPaths: string[] = [];
   const dump = await dumpOf();
   const types = [
     {
@@ -134,7 +134,7 @@ test('pilot-discovery explain requests the configuration of a running proxy, and
     { type: 'route.v3.RouteConfiguration', pending: 'outbound|8080|v2|cart.test, which the client cannot use yet' },
   ];
   const server: Server = createServer((request, response) => {
-    asked.push(request.url ?? '');
+    requestedPaths.push(request.url ?? '');
     response.end(request.url?.startsWith('/debug/proxyz') ? JSON.stringify([{ types }]) : dump);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -150,7 +150,7 @@ test('pilot-discovery explain requests the configuration of a running proxy, and
       '\npending       route.v3.RouteConfiguration: waits for outbound|8080|v2|cart.test, which the client cannot use yet\n',
     );
     expect(text).toContain('\nkept          outbound|8080|v0|cart.test: not configured\n');
-    expect(asked).toEqual([
+    expect(requestedPaths).toEqual([
       '/config_dump?include_eds',
       expect.stringContaining('/debug/config_dump?include_eds&proxyID=sidecar~'),
       expect.stringContaining('/debug/proxyz?proxyID=sidecar~'),
@@ -194,8 +194,8 @@ describe('the request of a gRPC program without a proxy in pilot-discovery expla
       'outcome       the call fails with UNAVAILABLE: the route',
     );
     expect(await grpc('--url', 'xds:///other.test:8080/a/b')).toMatch(/UNAVAILABLE: .*no service other\.test .*15 s/);
-    const told = JSON.parse(await grpc('--url', 'xds:///cart.test:1/a/b', '--format', 'json')) as object;
-    expect(told).toMatchObject({ outcome: { kind: 'no listener', grpcStatus: 14 }, limitations: [] });
+    const explanation = JSON.parse(await grpc('--url', 'xds:///cart.test:1/a/b', '--format', 'json')) as object;
+    expect(explanation).toMatchObject({ outcome: { kind: 'no listener', grpcStatus: 14 }, limitations: [] });
   });
 
   test('is replaced by a list of the ports that the program may serve if there is no URL', async () => {

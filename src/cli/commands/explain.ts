@@ -27,7 +27,7 @@ interface ExplainFlags
   readonly format: 'text' | 'json';
 }
 
-const gather = (value: string, before: readonly string[]): readonly string[] => [...before, value];
+const gather = (value: string, collectedValues: readonly string[]): readonly string[] => [...collectedValues, value];
 
 export function explainCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
   const command = new Command('explain')

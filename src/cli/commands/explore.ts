@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ExploreCommandOptions } from '../../debugger/explore/explore-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { wholeNumber } from '../flags/non-negative-integer.ts';
+import { nonNegativeInteger } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export function exploreCommand(output: CommandOutput): Command {
@@ -17,16 +17,20 @@ export function exploreCommand(output: CommandOutput): Command {
     .addOption(new Option('--world <name>', 'System to explore').choices(['agent', 'discovery']).default('agent'))
     .option('--machine <module>', 'Machine to explore: MODULE or MODULE#EXPORT')
     .option('--samples <file>', 'Samples of the machine (default NAME.samples.ts beside NAME.machine.ts)')
-    .option('--limit <states>', 'Maximum number of states', wholeNumber)
-    .option('--minutes <n>', 'Maximum time in minutes (default with --machine: 1, unless --limit is set)', wholeNumber)
+    .option('--limit <states>', 'Maximum number of states', nonNegativeInteger)
+    .option(
+      '--minutes <n>',
+      'Maximum time in minutes (default with --machine: 1, unless --limit is set)',
+      nonNegativeInteger,
+    )
     .option('--trace <file>', 'File for the trace of a violation')
     .addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
   command.optionsGroup('Bounds of a run:');
   command
-    .option('--changes <n>', 'Configuration changes (discovery)', wholeNumber, 2)
-    .option('--triggers <n>', 'Certificate changes and SIGHUPs (agent)', wholeNumber, 2)
-    .option('--faults <n>', 'Crashes, rejections, failures and hangs (agent, discovery)', wholeNumber, 2)
-    .option('--stop [n]', 'SIGTERMs, 1 or 2 (agent)', wholeNumber)
+    .option('--changes <n>', 'Configuration changes (discovery)', nonNegativeInteger, 2)
+    .option('--triggers <n>', 'Certificate changes and SIGHUPs (agent)', nonNegativeInteger, 2)
+    .option('--faults <n>', 'Crashes, rejections, failures and hangs (agent, discovery)', nonNegativeInteger, 2)
+    .option('--stop [n]', 'SIGTERMs, 1 or 2 (agent)', nonNegativeInteger)
     .option('--exact-times', 'Distinguish states by the times between deadlines, not only by their order (agent)');
   return addHelpSections(command, {
     examples: ['chartpilot explore --machine ./lock.machine.js'],
@@ -37,7 +41,7 @@ export function exploreCommand(output: CommandOutput): Command {
     ],
   }).action(async (options: ExploreFlags, command: Command) => {
     const { machine, triggers, faults, stop = 0, exactTimes = false, changes, world } = options;
-    mustBelong(command, machine === undefined ? world : 'machine');
+    refuseFlagsWithoutEffect(command, machine === undefined ? world : 'machine');
     // Loaded on demand, because it includes the simulation.
     const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
     if (machine !== undefined) {
@@ -73,7 +77,7 @@ interface ExploreFlags extends ExploreCommandOptions {
 type Subject = 'agent' | 'discovery' | 'machine';
 
 /** Subjects to which a flag applies, for flags that do not apply to all. */
-const places: Readonly<Record<string, readonly Subject[]>> = {
+const subjectsByFlag: Readonly<Record<string, readonly Subject[]>> = {
   world: ['agent', 'discovery'],
   samples: ['machine'],
   changes: ['discovery'],
@@ -84,17 +88,17 @@ const places: Readonly<Record<string, readonly Subject[]>> = {
 };
 
 /** @throws ChartpilotError FLAG_INVALID if a flag would have no effect */
-function mustBelong(command: Command, subject: Subject): void {
+function refuseFlagsWithoutEffect(command: Command, subject: Subject): void {
   const { options } = command;
   const misplaced = options.find((option) => {
-    const meant = places[option.attributeName()];
+    const meant = subjectsByFlag[option.attributeName()];
     return meant?.includes(subject) === false && command.getOptionValueSource(option.attributeName()) === 'cli';
   });
   if (misplaced === undefined) return;
-  const own = options.filter((option) => places[option.attributeName()]?.includes(subject) === true);
-  const what = subject === 'machine' ? '--machine' : `--world ${subject}`;
-  throw new ChartpilotError('FLAG_INVALID', `${misplaced.long} cannot be used with ${what}`, {
-    hint: `Flags of ${what}: ${own.map(({ long }) => long).join(', ')}, --limit, --minutes, --trace and --format`,
+  const applicable = options.filter((option) => subjectsByFlag[option.attributeName()]?.includes(subject) === true);
+  const subjectFlag = subject === 'machine' ? '--machine' : `--world ${subject}`;
+  throw new ChartpilotError('FLAG_INVALID', `${misplaced.long} cannot be used with ${subjectFlag}`, {
+    hint: `Flags of ${subjectFlag}: ${applicable.map(({ long }) => long).join(', ')}, --limit, --minutes, --trace and --format`,
   });
 }
 

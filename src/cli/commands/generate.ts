@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { GenerateCommandOptions } from '../../debugger/generate/generate-command.ts';
-import { wholeNumber } from '../flags/non-negative-integer.ts';
+import { nonNegativeInteger } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export function generateCommand(output: CommandOutput): Command {
@@ -18,8 +18,8 @@ export function generateCommand(output: CommandOutput): Command {
     .addOption(
       new Option('--cover <what>', 'Coverage').choices(['states', 'transitions', 'paths']).default('transitions'),
     )
-    .option('--limit <n>', 'Maximum number of configurations and paths (default 1000)', wholeNumber)
-    .option('--depth <n>', 'Maximum number of steps in a test (default 30; of a path 8)', wholeNumber)
+    .option('--limit <n>', 'Maximum number of configurations and paths (default 1000)', nonNegativeInteger)
+    .option('--depth <n>', 'Maximum number of steps in a test (default 30; of a path 8)', nonNegativeInteger)
     .addOption(new Option('--format <format>', 'Output format').choices(['vitest', 'node', 'json']).default('vitest'))
     .option('-o, --output <file>', 'Output file (default standard output)')
     .option('--runtime <module>', 'Module that vitest tests import the runtime from', 'chartpilot/machine-test');

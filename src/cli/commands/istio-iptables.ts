@@ -72,14 +72,14 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
   }
   addLogFlags(command);
   return command.action(async (flags: Record<string, string | boolean> & LogFlags) => {
-    const said = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as SaidFlags;
-    process.exitCode = await run(name, said, flags);
+    const givenFlags = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as SaidFlags;
+    process.exitCode = await run(name, givenFlags, flags);
   });
 }
 
-async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<number> {
+async function run(name: string, givenFlags: SaidFlags, flags: LogFlags): Promise<number> {
   try {
-    const found = resolveInterception(said, process.env, { addresses: outerAddresses, readFile });
+    const found = resolveInterception(givenFlags, process.env, { addresses: outerAddresses, readFile });
     const order = name === 'istio-clean-iptables' ? { ...found, cleanupOnly: true } : found;
     for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
     return await carryOut(order, terminal(name, flags));

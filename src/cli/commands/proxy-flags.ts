@@ -63,10 +63,10 @@ const rareFlags = [
 /**
  * @returns the role: the first argument, or one after unknown flags
  *
- * @param otherwise default role
+ * @param defaultRole default role
  */
-export function roleAmong(args: readonly string[], otherwise: string): string {
-  const [first = otherwise] = args;
+export function roleArgument(args: readonly string[], defaultRole: string): string {
+  const [first = defaultRole] = args;
   if (!first.startsWith('-')) return first;
-  return args.find((arg) => arg === 'sidecar' || arg === 'router') ?? otherwise;
+  return args.find((arg) => arg === 'sidecar' || arg === 'router') ?? defaultRole;
 }

@@ -18,7 +18,7 @@ import { addRecordingFlags, openRecording, type RecordingFlags } from '../flags/
 import { refuseRedirectionLoop } from '../refuse-redirection-loop.ts';
 import { unknownFlagsOf } from '../usage.ts';
 import { addHelpSections } from './help-sections.ts';
-import { addProxyFlags, roleAmong } from './proxy-flags.ts';
+import { addProxyFlags, roleArgument } from './proxy-flags.ts';
 import { versionLine } from './version.ts';
 
 /** An agent that replaces an older one. */
@@ -77,7 +77,7 @@ function addProxyCommandFlags(command: Command): Command {
 
 /** Parses command line, environment and pod files, and logs the start and all ignored settings. */
 export async function prepareProxy(args: readonly string[], flags: CommandFlags) {
-  const role = roleAmong(args, 'sidecar');
+  const role = roleArgument(args, 'sidecar');
   const noAddress = await awaitAddresses();
   const options = await withCloudMetadata(
     await withStatsdAddress(resolveProxyOptions({ role, flags, env: process.env })),
@@ -136,16 +136,16 @@ async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<stri
 async function runWith(program: Parameters<typeof runAgent>[0], trace: string | undefined): Promise<number> {
   const { exitCode, trouble } = await runAgent(program);
   if (trouble.length === 0) return exitCode;
-  const [what, ...details] = trouble;
+  const [headline, ...details] = trouble;
   const place = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
-  standardError.write(`pilot-agent: ${[what, ...details].join('\n  ')}${place}\n`);
+  standardError.write(`pilot-agent: ${[headline, ...details].join('\n  ')}${place}\n`);
   return exitCode;
 }
 
 /** A log has more readers than a configuration. */
-function withoutTokens(said: object): object {
+function withoutTokens(settings: object): object {
   const isToken = (key: string): boolean => /accessToken$/i.test(key);
-  return JSON.parse(JSON.stringify(said, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
+  return JSON.parse(JSON.stringify(settings, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
 }
 
 /** A user who sets Envoy's log level expects its log. */

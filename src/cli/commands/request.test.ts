@@ -9,7 +9,7 @@ import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { requestCommand } from './request.ts';
 
-async function asking(...args: string[]): Promise<{ printed: string; seen: string[] }> {
+async function runRequest(...args: string[]): Promise<{ printed: string; seen: string[] }> {
   const seen: string[] = [];
   const server = createServer(async (request, response) => {
     const body = await text(request);
@@ -31,37 +31,37 @@ async function asking(...args: string[]): Promise<{ printed: string; seen: strin
     example: '',
     failed: 1,
   };
-  const command = requestCommand(target, (answer) => {
-    printed += answer;
+  const command = requestCommand(target, (responseText) => {
+    printed += responseText;
   });
   await command.parseAsync(args, { from: 'user' });
   return { printed, seen };
 }
 
 test('§11 request: the response body is printed; the leading slash is optional; the body is sent', async () => {
-  expect(await asking('post', 'logging', 'level=debug')).toEqual({
+  expect(await runRequest('post', 'logging', 'level=debug')).toEqual({
     printed: 'fine',
     seen: ['POST /logging level=debug'],
   });
 });
 
 test('§11 request: a redirect is followed, and a 404 is a response', async () => {
-  expect((await asking('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
-  expect((await asking('GET', '/missing')).printed).toBe('no such path');
+  expect((await runRequest('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
+  expect((await runRequest('GET', '/missing')).printed).toBe('no such path');
 });
 
 test('§11 request: other failure statuses are errors with the response', async () => {
-  await expect(asking('GET', '/broken')).rejects.toThrow(/request failed: GET .*\/broken: status 500 out of order/);
+  await expect(runRequest('GET', '/broken')).rejects.toThrow(/request failed: GET .*\/broken: status 500 out of order/);
 });
 
 test('§11 request: a forbidden port is rejected before anything is sent', async () => {
-  await expect(asking('GET', '/', '--debug-port', '22')).rejects.toThrow(
+  await expect(runRequest('GET', '/', '--debug-port', '22')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_VALUE_UNKNOWN', path: '--debug-port', got: '"22"' }),
   );
 });
 
 test('§11 request: a body that cannot be sent is rejected before anything is sent, with this reason', async () => {
-  await expect(asking('get', '/', 'body')).rejects.toThrow(
+  await expect(runRequest('get', '/', 'body')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_NOT_ALLOWED', path: '[body]' }),
   );
 });
@@ -69,8 +69,8 @@ test('§11 request: a body that cannot be sent is rejected before anything is se
 test('§11 request: an unused port is an error with this reason', async () => {
   const port = await freePort();
   const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
-  const asked = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
-  await expect(asked).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:\d+\/: .*ECONNREFUSED/);
+  const result = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
+  await expect(result).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:\d+\/: .*ECONNREFUSED/);
 });
 
 /** Issue 33, item 2: pages of the status port that need the debugger's token. */
@@ -95,11 +95,13 @@ test("request sends the debugger's token to a page that needs it, with the metho
   const { port } = server.address() as { port: number };
   let printed = '';
   const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
-  const ask = () =>
-    requestCommand(target, (answer) => (printed += answer)).parseAsync(['POST', '/upgrade', 'x'], { from: 'user' });
-  await expect(ask()).rejects.toThrow(/status 401 refused: send "Authorization: Bearer TOKEN"/);
-  access.opened(port);
-  onTestFinished(() => access.withdraw());
-  await ask();
+  const sendRequest = () =>
+    requestCommand(target, (responseText) => (printed += responseText)).parseAsync(['POST', '/upgrade', 'x'], {
+      from: 'user',
+    });
+  await expect(sendRequest()).rejects.toThrow(/status 401 refused: send "Authorization: Bearer TOKEN"/);
+  access.onPortOpened(port);
+  onTestFinished(() => access.removeTokenFiles());
+  await sendRequest();
   expect([printed, seen]).toEqual(['OK', ['POST /upgrade x']]);
 });

@@ -14,7 +14,7 @@ interface TokenFlags {
   readonly audience: string;
 }
 
-const longestTtlMs = 365 * 24 * 3_600_000;
+const maxTtlMs = 365 * 24 * 3_600_000;
 
 export function tokenCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
   const command = new Command('token')
@@ -43,7 +43,7 @@ export function tokenCommand(print: (text: string) => void = (text) => standardO
     }
     const [namespace = '', serviceAccount = '', ...rest] = account.split('/');
     const ttlMs = durationMsOf(ttl) ?? 0;
-    if (ttlMs < 1_000 || ttlMs > longestTtlMs) {
+    if (ttlMs < 1_000 || ttlMs > maxTtlMs) {
       throw optionError('--ttl', outOfRange('a duration from 1s to 8760h', ttl));
     }
     const key = localTokenKey(join(dir, localTokenFile));

@@ -7,7 +7,7 @@ import { recordKinds } from '../../debugger/trace/trace-line.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { wholeNumber } from '../flags/non-negative-integer.ts';
+import { nonNegativeInteger } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
 /** Writes records to standard output at the speed of its reader, and errors to `output`. */
@@ -23,11 +23,11 @@ export function traceCommand(output: CommandOutput): Command {
   command
     .option('--actor <name>', 'Only this actor and its effects; epoch-N is any epoch; repeatable', another)
     .option('--kind <kinds>', `Only these kinds of records, comma-separated (${recordKinds.join(', ')})`, kindsIn)
-    .option('--from <seq>', 'First record', wholeNumber)
-    .option('--to <seq>', 'Last record', wholeNumber);
+    .option('--from <seq>', 'First record', nonNegativeInteger)
+    .option('--to <seq>', 'Last record', nonNegativeInteger);
   command.optionsGroup('Output:');
   command
-    .option('--why <seq>', 'Print the chain of causes of this record', wholeNumber)
+    .option('--why <seq>', 'Print the chain of causes of this record', nonNegativeInteger)
     .option('--summary', 'Print a summary and the time of each phase')
     .option('--clock', 'Print times in UTC instead of milliseconds since the start')
     .option('--merge <file>', 'Merge traces of several programs into one file, with the messages between them')
@@ -66,7 +66,7 @@ export function traceCommand(output: CommandOutput): Command {
       const to = { out: printOut, error: output.error };
       const headers = process.env.OTEL_EXPORTER_OTLP_HEADERS;
       const sending = headers === undefined ? {} : { headers };
-      mustGoTogether({ summary, otlp, merge, attach, token, runDir, ...options });
+      refuseIgnoredFlags({ summary, otlp, merge, attach, token, runDir, ...options });
       if (attach !== undefined) return follow(paths, attach, { otlp, token, runDir }, to, sending);
       if (paths.length === 0) throw new ChartpilotError('FLAG_INVALID', 'missing trace file');
       if (merge !== undefined) {
@@ -102,17 +102,17 @@ async function follow(
   const { parseLiveAddress } = await import('../../debugger/visualize/live-address.ts');
   const { liveSource } = await import('../../debugger/visualize/live-source.ts');
   const { followOtlp } = await import('../../debugger/otlp/live-otlp.ts');
-  const asked = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
-  return followOtlp(liveSource(parseLiveAddress(attach), asked), otlp, to, sending);
+  const access = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
+  return followOtlp(liveSource(parseLiveAddress(attach), access), otlp, to, sending);
 }
 
 /** Flags that select records. */
-const ofPrinting = ['actor', 'kind', 'from', 'to', 'why'] as const;
+const printingFlags = ['actor', 'kind', 'from', 'to', 'why'] as const;
 
 /** @throws ChartpilotError FLAG_INVALID for a flag that would be ignored */
-function mustGoTogether(flags: TraceFlags): void {
+function refuseIgnoredFlags(flags: TraceFlags): void {
   const way = (['summary', 'otlp', 'merge'] as const).find((name) => flags[name] !== undefined);
-  const ignored = way === undefined ? undefined : ofPrinting.find((name) => flags[name] !== undefined);
+  const ignored = way === undefined ? undefined : printingFlags.find((name) => flags[name] !== undefined);
   if (ignored !== undefined) {
     throw new ChartpilotError('FLAG_INVALID', `--${ignored} cannot be used with --${way}, which reads the whole trace`);
   }
@@ -135,16 +135,16 @@ function another(name: string, names: readonly string[] = []): readonly string[]
   return [...names, name];
 }
 
-function kindsIn(text: string, before: readonly TraceRecord['kind'][] = []): readonly TraceRecord['kind'][] {
+function kindsIn(text: string, previousKinds: readonly TraceRecord['kind'][] = []): readonly TraceRecord['kind'][] {
   const kinds = text.split(',').map((kind) => {
     const known = recordKinds.find((candidate) => candidate === kind.trim());
     if (known === undefined) throw new InvalidArgumentError(`Unknown record kind '${kind}'.`);
     return known;
   });
-  return [...before, ...kinds];
+  return [...previousKinds, ...kinds];
 }
 
 async function printOut(text: string): Promise<void> {
   standardOutput.print(text);
-  await standardOutput.empty();
+  await standardOutput.whenEmpty();
 }

@@ -173,7 +173,7 @@ async function readNetworks(file: string, limit: ByteLimit): Promise<NetworksFil
 
 function summary({ objects, files }: Validation, problems: readonly Problem[]): string {
   const errors = problems.filter(({ severity }) => severity === 'error').length;
-  const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+  const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
   const found = [counted(errors, 'error'), counted(problems.length - errors, 'warning')].join(', ');
   return `${counted(objects, 'valid object')} in ${counted(files, 'file')}: ${found}`;
 }

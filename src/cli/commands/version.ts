@@ -56,9 +56,9 @@ export function versionCommand(
 }
 
 export async function formatBuildInfo(info: BuildInfo, short: boolean, output?: 'json' | 'yaml'): Promise<string> {
-  const answer = { clientVersion: { ...info } };
-  if (output === 'json') return JSON.stringify(answer, undefined, 2);
-  if (output === 'yaml') return (await import('../../model/yaml/yaml-writing.ts')).stringify(answer).trimEnd();
+  const versionOutput = { clientVersion: { ...info } };
+  if (output === 'json') return JSON.stringify(versionOutput, undefined, 2);
+  if (output === 'yaml') return (await import('../../model/yaml/yaml-writing.ts')).stringify(versionOutput).trimEnd();
   if (short) return `${info.version}-${info.revision}`;
   return `version   ${info.version}\nrevision  ${info.revision}\nruntime   ${info.runtime}`;
 }

@@ -14,12 +14,12 @@ export function visualizeCommand(output: CommandOutput): Command {
     .option(
       '-a, --attach <address>',
       'Running program on this host: HOST:PORT or PORT of --statusPort (pilot-agent) or --monitoringAddr (pilot-discovery); repeatable',
-      (address: string, before: readonly string[] | undefined) => [...(before ?? []), address],
+      (address: string, previousValues: readonly string[] | undefined) => [...(previousValues ?? []), address],
     )
     .option(
       '--token <token>',
       'Token of the programs (default $CHARTPILOT_TOKEN, then their run directories); repeat it for each --attach, in their order',
-      (token: string, before: readonly string[] | undefined) => [...(before ?? []), token],
+      (token: string, previousValues: readonly string[] | undefined) => [...(previousValues ?? []), token],
     )
     .option('--runDir <dir>', 'Run directory of programs that were started with --runDir')
     .option('--diagrams <dir>', 'Sequence diagrams to check against (default those of the program)')

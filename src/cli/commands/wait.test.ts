@@ -5,8 +5,8 @@ import { codedError } from '../../../test/fixtures/error-details.ts';
 import { freePorts } from '../../../test/harness/free-ports.ts';
 import { waitCommand } from './wait.ts';
 
-async function serve(answer: RequestListener): Promise<string> {
-  const server = createServer(answer);
+async function serve(handler: RequestListener): Promise<string> {
+  const server = createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => {
     server.closeAllConnections();
@@ -16,21 +16,21 @@ async function serve(answer: RequestListener): Promise<string> {
 }
 
 async function waiting(...args: string[]): Promise<string[]> {
-  const told: string[] = [];
-  await waitCommand((line) => told.push(line)).parseAsync(args, { from: 'user' });
-  return told;
+  const printedLines: string[] = [];
+  await waitCommand((line) => printedLines.push(line)).parseAsync(args, { from: 'user' });
+  return printedLines;
 }
 
 test('§11 wait: sends the first request after one period, and repeats it until the response is 200', async () => {
-  let asked = 0;
+  let requestCount = 0;
   let first = 0;
   const begin = performance.now();
   const url = await serve((_, response) => {
     first ||= performance.now() - begin;
-    response.writeHead(++asked < 3 ? 503 : 200).end('x'.repeat(1_000_000));
+    response.writeHead(++requestCount < 3 ? 503 : 200).end('x'.repeat(1_000_000));
   });
   expect((await waiting('--url', url, '--periodMillis', '50')).at(-1)).toBe('Envoy is ready!');
-  expect(asked).toBe(3);
+  expect(requestCount).toBe(3);
   expect(first).toBeGreaterThan(45);
 });
 
@@ -51,15 +51,15 @@ test('§11 wait: reports the last error when the timeout has passed', async () =
 });
 
 test('§11 wait: fails without a request if the timeout is 0', async () => {
-  let asked = 0;
+  let requestCount = 0;
   const url = await serve((_, response) => {
-    asked++;
+    requestCount++;
     response.end();
   });
   await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(
     codedError('REQUEST_FAILED', { path: url, got: 'no request was sent' }),
   );
-  expect(asked).toBe(0);
+  expect(requestCount).toBe(0);
 });
 
 test('§11 wait: reports invalid values', async () => {

@@ -81,8 +81,8 @@ async function whyNotReady(url: string, limitMs: number): Promise<string | undef
   }
 }
 
-function integer(flag: string, text: string, least: number): number {
+function integer(flag: string, text: string, min: number): number {
   const value = Number(text);
-  if (/^\d{1,9}$/.test(text) && value >= least) return value;
-  throw optionError(flag, outOfRange(`an integer >= ${least}`, text));
+  if (/^\d{1,9}$/.test(text) && value >= min) return value;
+  throw optionError(flag, outOfRange(`an integer >= ${min}`, text));
 }

@@ -5,7 +5,7 @@ import { reportFlagValues } from './flag-values.ts';
 let used: Record<string, unknown> = {};
 
 function reported(...words: string[]): string[] {
-  const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
+  const collect = (value: string, previousValues: readonly string[] = []): string[] => [...previousValues, value];
   const program = new Command('program').addCommand(
     new Command('serve')
       .option('-n, --name <name>', 'a name')

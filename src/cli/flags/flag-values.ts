@@ -29,9 +29,13 @@ export function reportFlagValues(program: Command, report: (message: string) => 
         const list: unknown = command.getOptionValue(option.attributeName());
         if (!Array.isArray(list)) return;
         // A collecting flag keeps earlier values; other flags keep only the last.
-        const before = collected.get(option);
+        const previousValue = collected.get(option);
         collected.set(option, list);
-        if (before !== undefined && before.length < list.length && before.every((item, at) => item === list[at])) {
+        if (
+          previousValue !== undefined &&
+          previousValue.length < list.length &&
+          previousValue.every((item, at) => item === list[at])
+        ) {
           values.set(option, []);
         }
       });

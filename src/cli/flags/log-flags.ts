@@ -30,7 +30,7 @@ export function addLogFlags(command: Command): Command {
 }
 
 /** Hidden flags of a command without a log, which every command accepts and checks. */
-export function takeLogFlags(command: Command): void {
+export function acceptLogFlags(command: Command): void {
   const has = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
     if (!has.has(option.long)) command.addOption(option.hideHelp());
@@ -145,8 +145,8 @@ function unwritableLog(target: string, reason: string): ChartpilotError {
 function sinkOf(target: string): LineSink {
   if (target === 'stdout') return standardOutput;
   if (target === 'stderr') return standardError;
-  const mistake = pathErrorIn(target);
-  if (mistake !== undefined) throw unwritableLog(target, mistake);
+  const pathError = pathErrorIn(target);
+  if (pathError !== undefined) throw unwritableLog(target, pathError);
   const sink = appendTo(target);
   // The log itself cannot report this.
   sink.listen({

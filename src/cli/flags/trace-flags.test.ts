@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { codedError } from '../../../test/fixtures/error-details.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
-import { addRecordingFlags, openRecording, type Recording, type RecordingFlags } from './trace-flags.ts';
+import { addRecordingFlags, openRecording, type ProgramRecording, type RecordingFlags } from './trace-flags.ts';
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-recording-'));
@@ -14,14 +14,14 @@ function temporaryFolder(): string {
   return folder;
 }
 
-function open(args: readonly string[], runDir = temporaryFolder()): Recording {
+function open(args: readonly string[], runDir = temporaryFolder()): ProgramRecording {
   const flags = addRecordingFlags(new Command()).parse(args, { from: 'user' }).opts<RecordingFlags>();
   return openRecording({ program: 'test', machines: [], routine: ['tick'], flags, runDir, log: silentLogger });
 }
 
 const longText = 'x'.repeat(3_000);
 
-async function recordedIn(file: string, recording: Recording): Promise<TraceLine[]> {
+async function recordedIn(file: string, recording: ProgramRecording): Promise<TraceLine[]> {
   recording.recorder.record({ kind: 'effect', actor: 'a', effect: 'e', params: longText });
   await recording.close();
   return readFileSync(file, 'utf8')

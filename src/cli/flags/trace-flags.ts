@@ -28,7 +28,7 @@ export function addRecordingFlags(command: Command): Command {
     .option('--debugger <mode>', 'Access of local users to the trace: on (with a token, default), open or off');
 }
 
-export interface Recording {
+export interface ProgramRecording {
   readonly level: TraceLevel;
   readonly recorder: Recorder;
   /** Token of protected pages. */
@@ -54,7 +54,7 @@ export function openRecording(options: {
   readonly flags: RecordingFlags;
   readonly runDir?: string | undefined;
   readonly log: Logger;
-}): Recording {
+}): ProgramRecording {
   const { program, machines, flags, log } = options;
   const level = oneOf(levels, '--traceLevel', flags.traceLevel ?? 'standard');
   const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
@@ -75,7 +75,7 @@ export function openRecording(options: {
     ...(trace && { trace }),
     unwritten,
     async close() {
-      access.withdraw();
+      access.removeTokenFiles();
       await trace?.end();
       recorder.close();
     },

@@ -11,11 +11,11 @@ export interface Activation {
    * Set after a loss of records: the activation may be at any of its cuts, or may not exist. It accepts every possible
    * message and refuses none until a message arrives that no other activation can accept.
    */
-  doubtful: boolean;
+  isUncertain: boolean;
 }
 
 /** Activations that may exist after a loss of records. */
-export interface Doubt {
+export interface Uncertainty {
   /**
    * Possible positions of an activation whose number has not occurred since the loss; empty if no such activation can
    * be live.
@@ -26,7 +26,7 @@ export interface Doubt {
 }
 
 /** @returns a key: activations of a diagram with the same key accept the same continuations */
-export function placeOf({ cuts }: Activation): string {
+export function positionKey({ cuts }: Activation): string {
   return cuts.map(({ n, term }) => `${n} ${term.id}`).join();
 }
 
@@ -40,16 +40,16 @@ export function isNumbered({ alphabet }: Contract): boolean {
 }
 
 /** Possible positions of an activation after messages without a number, which leave N undetermined. */
-export function openCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
+export function unnumberedCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
   const plain = new Set(alphabet.flatMap(({ from, to }, symbol) => (from.numbered || to.numbered ? [] : [symbol])));
   const open = new Set<Term>();
-  const look = (term: Term): void => {
+  const visit = (term: Term): void => {
     for (const left of terms.after(term, plain)) {
       if (left === terms.empty || open.has(left)) continue;
       open.add(left);
-      look(left);
+      visit(left);
     }
   };
-  look(start);
+  visit(start);
   return [...open].map((term) => ({ n: 'free', term }));
 }

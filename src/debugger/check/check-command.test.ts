@@ -38,10 +38,10 @@ function chartpilot(...args: string[]): Promise<Run> {
 async function check(traces: string[], options: Partial<CheckCommandOptions> = {}): Promise<Run> {
   const run = { code: 0, out: '', error: '' };
   const short = (text: string): string => text.replaceAll(`${folder}/`, '');
-  const { diagrams, ...others } = options;
+  const { diagrams, ...otherOptions } = options;
   run.code = await checkTraces(
     traces.map((name) => join(folder, name)),
-    { format: 'text', ...others, ...(diagrams !== undefined && { diagrams: join(folder, diagrams) }) },
+    { format: 'text', ...otherOptions, ...(diagrams !== undefined && { diagrams: join(folder, diagrams) }) },
     {
       out: (text) => {
         run.out += short(text);
@@ -167,8 +167,8 @@ sequenceDiagram
   });
 
   test('draws a short accepted run without the messages that are ignored by rule', async () => {
-    const others = event('b-3/effect', 'b-3', 'effect.happened');
-    const { code, out } = await check([trace('good', [greet, others, greeted])], {
+    const otherOptions = event('b-3/effect', 'b-3', 'effect.happened');
+    const { code, out } = await check([trace('good', [greet, otherOptions, greeted])], {
       diagrams: 'diagrams',
       format: 'mermaid',
     });

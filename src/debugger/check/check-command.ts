@@ -5,10 +5,10 @@ import type { CommandOutput } from '../command-output.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import type { Diagram } from '../diagram/diagram.ts';
 import { loadDiagrams } from '../diagram/load.ts';
-import { halfWritten, openTrace, requireOneProgram, type TraceReading } from '../trace/read-trace.ts';
-import { type CheckReport, TraceChecker } from './check.ts';
+import { incompleteLineWarnings, openTrace, requireOneProgram, type TraceReading } from '../trace/read-trace.ts';
+import { TraceChecker, type TraceCheckReport } from './check.ts';
 import { formatReport } from './check-report-text.ts';
-import { JudgedMessages } from './message-kinds.ts';
+import { CheckedMessages } from './message-kinds.ts';
 import { MessageWindow } from './message-window.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 
@@ -21,7 +21,7 @@ export interface CheckCommandOptions {
 }
 
 /** An entry of the list that `--format json` prints; the other entries are `UnreadableTrace`. */
-interface CheckedTrace extends CheckReport {
+interface CheckedTrace extends TraceCheckReport {
   trace: string;
   verdict: 'accepted' | 'departs';
   /** All files of the trace, oldest first. */
@@ -38,7 +38,7 @@ interface UnreadableTrace {
   error: { code: ErrorCode; message: string; hint?: string };
 }
 
-const aroundDefault = 20;
+const defaultContext = 20;
 
 /**
  * `chartpilot check`: checks each trace separately. A trace that cannot be read is reported, and the others are still
@@ -76,9 +76,9 @@ export async function checkTraces(
     }
   }
   if (options.format === 'json') out(`${JSON.stringify(results, undefined, 2)}\n`);
-  const verdicts = new Set(results.map(({ verdict }) => verdict));
-  if (verdicts.has('unreadable')) return 2;
-  return verdicts.has('departs') ? 1 : 0;
+  const resultKinds = new Set(results.map(({ verdict }) => verdict));
+  if (resultKinds.has('unreadable')) return 2;
+  return resultKinds.has('departs') ? 1 : 0;
 }
 
 async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
@@ -86,7 +86,7 @@ async function checkOne(path: string, options: CheckCommandOptions): Promise<{ r
   try {
     await requireOneProgram(path, reading);
     const diagrams = diagramsFor(reading.header.program, path, options.diagrams);
-    if (options.format === 'mermaid') return await drawOne(path, reading, diagrams, options.around ?? aroundDefault);
+    if (options.format === 'mermaid') return await drawOne(path, reading, diagrams, options.around ?? defaultContext);
     const checker = new TraceChecker(diagrams, reading.header);
     for await (const record of reading.records) checker.feed(record);
     const result = resultOf(path, reading, checker);
@@ -103,12 +103,12 @@ async function drawOne(
   around: number,
 ): Promise<{ result: CheckedTrace; text: string }> {
   const checker = new TraceChecker(diagrams, reading.header);
-  const judged = new JudgedMessages(diagrams, reading.header);
+  const judged = new CheckedMessages(diagrams, reading.header);
   const window = new MessageWindow(around);
   for await (const record of reading.records) {
-    const departures = checker.feed(record);
+    const deviations = checker.feed(record);
     const message = judged.read(record);
-    if (message !== undefined) window.add(message, departures);
+    if (message !== undefined) window.add(message, deviations);
   }
   const result = resultOf(path, reading, checker);
   return { result, text: formatDrawing(result, window) };
@@ -141,9 +141,11 @@ function diagramsFor(program: string, trace: string, given: string | undefined):
 }
 
 function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): string {
-  return [inOneLine(result), ...halfWritten({ cutOff: () => result.cutOff }), formatReport(result, diagrams)].join(
-    '\n',
-  );
+  return [
+    inOneLine(result),
+    ...incompleteLineWarnings({ cutOff: () => result.cutOff }),
+    formatReport(result, diagrams),
+  ].join('\n');
 }
 
 function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {
@@ -152,12 +154,12 @@ function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string
 }
 
 function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
-  const { departures, messages, leftOut } = window;
+  const { deviations, messages, omittedCounts } = window;
   const { counts } = result;
   const after = [
-    ...(leftOut.after > 0 ? [`${leftOut.after} later messages are not shown`] : []),
-    ...(counts.departures > departures.length
-      ? [`${counts.departures - departures.length} more deviations among them`]
+    ...(omittedCounts.later > 0 ? [`${omittedCounts.later} later messages are not shown`] : []),
+    ...(counts.departures > deviations.length
+      ? [`${counts.departures - deviations.length} more deviations among them`]
       : []),
   ];
   return sequenceMermaid({
@@ -167,8 +169,8 @@ function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
       ...(counts.lost > 0 ? [`${counts.lost} records are missing from the trace`] : []),
     ],
     messages,
-    departures,
-    ...(leftOut.before > 0 && { above: `${leftOut.before} earlier messages are not shown` }),
+    deviations,
+    ...(omittedCounts.earlier > 0 && { above: `${omittedCounts.earlier} earlier messages are not shown` }),
     ...(messages.length === 0
       ? { below: 'no message of the diagrams' }
       : after.length > 0 && { below: after.join(', ') }),

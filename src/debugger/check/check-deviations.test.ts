@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { brief, departuresOf, restart, restartFrom, shutdown, trace } from '../../../test/fixtures/given-traces.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
-import { departureInWords } from './check-report-text.ts';
+import { describeDeviation } from './check-report-text.ts';
 
 describe('the check of a trace with a deviation', () => {
   test('reports a message out of order with its trace and diagram', () => {
@@ -107,7 +107,7 @@ describe('the report of a check', () => {
 
   test('describes a deviation in a sentence with the expected messages and their places', () => {
     const { departures } = checkTrace([shutdown], trace('supervisor>agent supervisor.stopped', 'agent>supervisor a.b'));
-    expect(departures.map(departureInWords)).toEqual([
+    expect(departures.map(describeDeviation)).toEqual([
       {
         headline: 'record 1 is not allowed here (shutdown.mmd:5): supervisor → agent: supervisor.stopped',
         expected: ['agent → supervisor: supervisor.stop (shutdown.mmd:4)'],

@@ -16,22 +16,24 @@ describe('the check of a trace that begins in the middle', () => {
     const living = { actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', state: 'x', spawned: 1, spawnedAt: 0 };
     const ended: TraceRecord[] = [{ seq: 9, t: 1, kind: 'stop', actor: 'epoch-0', status: 'done' }];
     expect(checkTrace([restart], ended, { actors: [living] }).counts.accepted).toBe(1);
-    const stranger = { ...living, parent: 'stranger' };
-    const { counts } = checkTrace([restart], ended, { actors: [stranger] });
+    const unknownParentActor = { ...living, parent: 'stranger' };
+    const { counts } = checkTrace([restart], ended, { actors: [unknownParentActor] });
     expect(counts).toMatchObject({ accepted: 0, ignored: { unknownActor: 1 } });
   });
 
   test('accepts a message that may belong to activations of several numbers, until one of them is certain', () => {
-    const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
-    const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
+    const requestOf = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
+    const responseOf = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
     const late = (...steps: string[]): TraceRecord[] =>
       trace(...steps).map((record) => ({ ...record, seq: record.seq + 100 }));
-    expect(departuresOf([connection], late(answer(1), ask(2), ask(1), answer(2), answer(1)))).toEqual([]);
-    expect(departuresOf([connection], late(answer(1), ask(2), ask(1), ask(2)))).toEqual([
+    expect(
+      departuresOf([connection], late(responseOf(1), requestOf(2), requestOf(1), responseOf(2), responseOf(1))),
+    ).toEqual([]);
+    expect(departuresOf([connection], late(responseOf(1), requestOf(2), requestOf(1), requestOf(2)))).toEqual([
       'out-of-order 104: request.received (connection.mmd:8)',
     ]);
     expect(
-      departuresOf([connection], late(answer(1), 'ads-server>ads-connection-9 connection.opened', answer(9))),
+      departuresOf([connection], late(responseOf(1), 'ads-server>ads-connection-9 connection.opened', responseOf(9))),
     ).toEqual(['out-of-order 103: response.sent (connection.mmd:7)']);
   });
 

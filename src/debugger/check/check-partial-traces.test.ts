@@ -40,7 +40,7 @@ beforeAll(() => {
   });
 });
 
-function departureOf(trace: readonly TraceRecord[], header: Pick<TraceHeader, 'actors'> = {}): string | undefined {
+function firstDeviation(trace: readonly TraceRecord[], header: Pick<TraceHeader, 'actors'> = {}): string | undefined {
   const [first] = checkTrace(diagrams, trace, header).departures;
   return first === undefined ? undefined : `${first.kind} ${first.message.seq} ${first.message.type}`;
 }
@@ -49,7 +49,7 @@ test('the check finds no deviation in a correct trace that begins at any of its 
   expect(records.length).toBeGreaterThan(200);
   const state = TraceState.of({});
   for (const [k, record] of records.entries()) {
-    if (k % 5 === 0) expect(departureOf(records.slice(k), { actors: [...state.actors.values()] })).toBeUndefined();
+    if (k % 5 === 0) expect(firstDeviation(records.slice(k), { actors: [...state.actors.values()] })).toBeUndefined();
     state.apply(record);
   }
 });
@@ -57,7 +57,7 @@ test('the check finds no deviation in a correct trace that begins at any of its 
 test('the check finds no deviation in a correct trace that lacks any range of records', () => {
   for (let k = 1; k < records.length; k += 13) {
     for (const length of [1, 7, 40]) {
-      expect(departureOf(records.toSpliced(k, length))).toBeUndefined();
+      expect(firstDeviation(records.toSpliced(k, length))).toBeUndefined();
     }
   }
 });
@@ -68,6 +68,6 @@ test('the check finds a deviation in a trace that begins shortly before it', () 
     return i > 120 && kind === 'event' && record.kind === 'event' && record.event.type === 'epoch.live';
   });
   const missing = records.toSpliced(at, 1).map((record, i) => ({ ...record, seq: i + 1 }));
-  expect(departureOf(missing)).toBeDefined();
-  expect(departureOf(missing.slice(at - 60))).toBeDefined();
+  expect(firstDeviation(missing)).toBeDefined();
+  expect(firstDeviation(missing.slice(at - 60))).toBeDefined();
 });

@@ -1,37 +1,37 @@
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { Diagram } from '../diagram/diagram.ts';
-import type { CheckReport, Departure } from './check.ts';
+import type { Deviation, TraceCheckReport } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
 import type { Message } from './message.ts';
 
 /** Expected arrows that are shown per diagram; a `par` may allow very many. */
 const maxExpected = 8;
 /** Deviations that are shown in full; later ones are often consequences of the first. */
-const maxDepartures = 10;
+const maxDeviations = 10;
 const maxSeries = 12;
 
-export function formatDeparture(departure: Departure, diagrams: readonly Diagram[]): string {
-  const { message, before } = departure;
+export function formatDeviation(deviation: Deviation, diagrams: readonly Diagram[]): string {
+  const { message, before } = deviation;
   const trace = [...before.map((earlier) => `      ${formatMessage(earlier)}`), `    ► ${formatMessage(message)}`];
-  return [headline(departure), '  trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
+  return [headline(deviation), '  trace', ...trace, ...diagramSide(deviation, diagrams)].join('\n');
 }
 
 /** A deviation in one sentence, and the messages that were expected instead, with their lines. */
-export function departureInWords(departure: Departure): { headline: string; expected: string[] } {
-  const { message, expected } = departure;
+export function describeDeviation(deviation: Deviation): { headline: string; expected: string[] } {
+  const { message, expected } = deviation;
   return {
-    headline: `${headline(departure)}: ${formatEnds(message)}`,
+    headline: `${headline(deviation)}: ${formatEnds(message)}`,
     expected: expected.map((next) => `${formatEnds(next)} (${next.file}:${next.line})`),
   };
 }
 
-export function formatReport(report: CheckReport, diagrams: readonly Diagram[]): string {
+export function formatReport(report: TraceCheckReport, diagrams: readonly Diagram[]): string {
   const { departures, counts } = report;
-  const shown = departures.slice(0, maxDepartures);
+  const shown = departures.slice(0, maxDeviations);
   const width = Math.max(0, ...report.diagrams.map(({ file }) => file.length));
   return [
     ...shown.map(
-      (departure, i) => `deviation ${i + 1} of ${counts.departures}: ${formatDeparture(departure, diagrams)}\n`,
+      (deviation, i) => `deviation ${i + 1} of ${counts.departures}: ${formatDeviation(deviation, diagrams)}\n`,
     ),
     ...(shown.length < counts.departures ? [`… and ${counts.departures - shown.length} more deviations\n`] : []),
     ...(counts.lost > 0
@@ -52,7 +52,7 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
  * Counts of ignored messages, with the series of their actors, so that a misspelled participant of a diagram is
  * noticed.
  */
-function ignored({ counts, ignoredActors }: CheckReport): string {
+function ignored({ counts, ignoredActors }: TraceCheckReport): string {
   const { internal, unknownActor, notInDiagrams } = counts.ignored;
   const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);
   if (ignoredActors.length > maxSeries) actors.push('…');
@@ -62,7 +62,7 @@ function ignored({ counts, ignoredActors }: CheckReport): string {
   );
 }
 
-function headline({ kind, message, diagram }: Departure): string {
+function headline({ kind, message, diagram }: Deviation): string {
   const record = `record ${message.seq}`;
   const place = diagram === undefined ? '' : `${diagram.file}:${diagram.line}`;
   switch (kind) {
@@ -75,7 +75,7 @@ function headline({ kind, message, diagram }: Departure): string {
   }
 }
 
-function diagramSide({ kind, diagram, expected }: Departure, diagrams: readonly Diagram[]): string[] {
+function diagramSide({ kind, diagram, expected }: Deviation, diagrams: readonly Diagram[]): string[] {
   if (diagram === undefined) return [];
   const lineOf = (file: string, line: number): string =>
     diagrams.find((candidate) => candidate.file === file)?.source[line - 1]?.trim() ?? '';

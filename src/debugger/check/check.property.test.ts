@@ -58,10 +58,10 @@ function write(tree: Plan, nextType: () => string): Written {
           ),
       };
     default: {
-      const most = tree.op === 'opt' ? 2 : 4;
+      const maxChildren = tree.op === 'opt' ? 2 : 4;
       return {
         lines: [tree.op, ...lines(''), 'end'],
-        run: (choose) => Array.from({ length: choose(most) }, () => inner[0]!.run(choose)).flat(),
+        run: (choose) => Array.from({ length: choose(maxChildren) }, () => inner[0]!.run(choose)).flat(),
       };
     }
   }
@@ -136,11 +136,11 @@ test('the check refuses a run with two swapped adjacent steps, at the first of t
     { maxLength: 3 },
   );
   fc.assert(
-    fc.property(wraps, draws, (around, drawn) => {
+    fc.property(wraps, draws, (wrapper, drawn) => {
       // The two steps are written first, therefore their types are `step.1` and `step.2`.
       const nextType = counter();
       let written = write(twoSteps, nextType);
-      for (const { op, before, behind } of around) {
+      for (const { op, before, behind } of wrapper) {
         const [first, last] = [write(before, nextType), write(behind, nextType)];
         written = join(op, [first, written, last]);
       }

@@ -5,11 +5,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import type { Arrow, Diagram, Fragment } from '../diagram/diagram.ts';
+import type { Diagram, DiagramArrow, Fragment } from '../diagram/diagram.ts';
 import { namePattern } from '../diagram/name-pattern.ts';
 import { TraceChecker } from './check.ts';
 
-const longestTrace = 7;
+const maxTraceLength = 7;
 const actors = ['s', 'epoch-N', 'epoch-N+1'];
 
 /** `from>to type` of a message, or the end of an actor. */
@@ -23,7 +23,7 @@ interface Words {
   whole: Set<string>;
 }
 
-const letterOf = (arrow: Arrow): string => String.fromCharCode(64 + arrow.line);
+const letterOf = (arrow: DiagramArrow): string => String.fromCharCode(64 + arrow.line);
 
 function wordsOf(fragment: Fragment): Set<string> {
   switch (fragment.kind) {
@@ -37,7 +37,7 @@ function wordsOf(fragment: Fragment): Set<string> {
       return new Set(['', ...wordsOf(fragment.body)]);
     case 'loop': {
       const once = new Set(['', ...wordsOf(fragment.body)]);
-      return Array.from({ length: longestTrace + 1 }, () => once).reduce(concatenated, new Set(['']));
+      return Array.from({ length: maxTraceLength + 1 }, () => once).reduce(concatenated, new Set(['']));
     }
     case 'par':
       return fragment.branches.map(wordsOf).reduce(shuffled, new Set(['']));
@@ -45,7 +45,8 @@ function wordsOf(fragment: Fragment): Set<string> {
 }
 
 /** Words longer than any trace are cut and marked, and do not count as complete. */
-const cut = (word: string): string => (word.length > longestTrace + 1 ? `${word.slice(0, longestTrace + 1)}…` : word);
+const cut = (word: string): string =>
+  word.length > maxTraceLength + 1 ? `${word.slice(0, maxTraceLength + 1)}…` : word;
 
 function concatenated(first: Set<string>, second: Set<string>): Set<string> {
   return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cut(x + y)))));
@@ -98,7 +99,7 @@ class Reference {
   #live: Reading[][] = [];
   readonly counts = { started: 0, completed: 0, interrupted: 0 };
 
-  constructor(body: Fragment, arrows: Arrow[], interruptions: Line[]) {
+  constructor(body: Fragment, arrows: DiagramArrow[], interruptions: Line[]) {
     this.#words = languageOf(body);
     this.#arrows = arrows.map((arrow) => ({
       from: arrow.from.text,
@@ -195,17 +196,17 @@ class Reference {
         next.push({ n, taken });
         continue;
       }
-      const own = this.#letters(message, n);
-      let went = goOn(own, n);
+      const matchingLetters = this.#letters(message, n);
+      let went = goOn(matchingLetters, n);
       if (n === undefined && mayBind) {
         for (const bound of numbers) {
-          const bindsIt = this.#letters(message, bound).filter((letter) => !own.includes(letter));
+          const bindsIt = this.#letters(message, bound).filter((letter) => !matchingLetters.includes(letter));
           if (goOn(bindsIt, bound)) went = true;
         }
       }
       moved ||= went;
       // A message without a matching letter does not affect the reading.
-      if (!went && own.length === 0) next.push({ n, taken });
+      if (!went && matchingLetters.length === 0) next.push({ n, taken });
     }
     return { moved, left: next };
   }
@@ -263,8 +264,8 @@ type Shape =
   | { op: 'arrow'; ends: [string, string]; type: string }
   | { op: Exclude<Fragment['kind'], 'arrow'>; inner: Shape[] };
 const { shape } = fc.letrec<{ shape: Shape }>((tie) => {
-  const node = (op: Exclude<Fragment['kind'], 'arrow'>, least: number, most: number) =>
-    fc.array(tie('shape'), { minLength: least, maxLength: most }).map((inner): Shape => ({ op, inner }));
+  const node = (op: Exclude<Fragment['kind'], 'arrow'>, minLength: number, maxLength: number) =>
+    fc.array(tie('shape'), { minLength: minLength, maxLength: maxLength }).map((inner): Shape => ({ op, inner }));
   return {
     shape: fc.oneof(
       { maxDepth: 3, withCrossShrink: true },
@@ -278,10 +279,10 @@ const { shape } = fc.letrec<{ shape: Shape }>((tie) => {
   };
 });
 
-function build(shapeOf: Shape, arrows: Arrow[]): Fragment {
+function build(shapeOf: Shape, arrows: DiagramArrow[]): Fragment {
   if (shapeOf.op === 'arrow') {
     const [from, to] = shapeOf.ends;
-    const arrow: Arrow = {
+    const arrow: DiagramArrow = {
       kind: 'arrow',
       from: namePattern(from)!,
       to: namePattern(to)!,
@@ -329,9 +330,9 @@ function diagramOf(body: Fragment, interruptions: readonly Line[]): Diagram {
   };
 }
 
-function recordOf(what: Happening, seq: number): TraceRecord {
-  if ('stopped' in what) return { seq, t: seq, kind: 'stop', actor: what.stopped, status: 'stopped' };
-  return { seq, t: seq, kind: 'event', from: what.from, to: what.to, event: { type: what.type } };
+function recordOf(happening: Happening, seq: number): TraceRecord {
+  if ('stopped' in happening) return { seq, t: seq, kind: 'stop', actor: happening.stopped, status: 'stopped' };
+  return { seq, t: seq, kind: 'event', from: happening.from, to: happening.to, event: { type: happening.type } };
 }
 
 /**
@@ -378,22 +379,22 @@ test('the check finds the same first deviation as a search through all words of 
     fc.property(
       shape,
       fc.array(interruption, { maxLength: 1 }),
-      fc.array(happening, { minLength: 2, maxLength: longestTrace }),
+      fc.array(happening, { minLength: 2, maxLength: maxTraceLength }),
       (drawn, interruptions, trace) => {
-        const arrows: Arrow[] = [];
+        const arrows: DiagramArrow[] = [];
         const body = build(drawn, arrows);
         fc.pre(arrows.length <= 6);
         const reference = new Reference(body, arrows, interruptions);
         const checker = new TraceChecker([diagramOf(body, interruptions)]);
-        for (const [i, what] of trace.entries()) {
-          const found = checker.feed(recordOf(what, i + 1));
+        for (const [i, happening] of trace.entries()) {
+          const found = checker.feed(recordOf(happening, i + 1));
           const kinds = [...new Set(found.map(({ kind }) => kind))];
-          if ('stopped' in what) {
+          if ('stopped' in happening) {
             expect(found).toEqual([]);
-            reference.stopped(what.stopped);
+            reference.stopped(happening.stopped);
           } else {
-            const spokenOf = numbers.some((n) => arrows.some((arrow) => fits(asLine(arrow), what, n)));
-            const kind = reference.take(what);
+            const spokenOf = numbers.some((n) => arrows.some((arrow) => fits(asLine(arrow), happening, n)));
+            const kind = reference.take(happening);
             expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
           }
           for (const kind of kinds) seen[kind]++;
@@ -413,4 +414,8 @@ test('the check finds the same first deviation as a search through all words of 
   for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0);
 });
 
-const asLine = ({ from, to, type: of }: Arrow): Omit<Line, 'letter'> => ({ from: from.text, to: to.text, type: of });
+const asLine = ({ from, to, type: of }: DiagramArrow): Omit<Line, 'letter'> => ({
+  from: from.text,
+  to: to.text,
+  type: of,
+});

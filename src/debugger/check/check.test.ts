@@ -52,16 +52,27 @@ describe('the check of a trace that follows the diagrams', () => {
 
   test('accepts simultaneous activations with different numbers', () => {
     const open = (n: number): string => `ads-server>ads-connection-${n} connection.opened`;
-    const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
-    const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
+    const requestOf = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
+    const responseOf = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
     const close = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} stream.closed`;
     const report = checkTrace(
       [connection],
-      trace(open(1), open(2), ask(2), ask(1), answer(1), open(7), answer(2), close(2), ask(7), ask(1)),
+      trace(
+        open(1),
+        open(2),
+        requestOf(2),
+        requestOf(1),
+        responseOf(1),
+        open(7),
+        responseOf(2),
+        close(2),
+        requestOf(7),
+        requestOf(1),
+      ),
     );
     expect(report.departures).toEqual([]);
     expect(report.diagrams[0]).toMatchObject({ started: 3, completed: 1, live: 2 });
-    expect(departuresOf([connection], trace(open(1), open(2), ask(1), answer(1), answer(2)))).toEqual([
+    expect(departuresOf([connection], trace(open(1), open(2), requestOf(1), responseOf(1), responseOf(2)))).toEqual([
       'out-of-order 5: response.sent (connection.mmd:7)',
     ]);
   });
@@ -206,12 +217,12 @@ test('the check stays fast with many simultaneous activations', () => {
 });
 
 test('the check ignores a message of an unchecked diagram even if another diagram has both its ends', () => {
-  const ask = parseDiagram(
+  const requestDiagram = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
     'ask.mmd',
   );
   const other = parseDiagram('sequenceDiagram\n participant a\n participant b\n a->>b: a.begins', 'other.mmd');
-  const checker = new TraceChecker([ask, other], { omits: ['b.answers'] });
+  const checker = new TraceChecker([requestDiagram, other], { omits: ['b.answers'] });
   checker.feed({ seq: 1, t: 1, kind: 'event', from: 'a', to: 'b', event: { type: 'a.asks' } });
   checker.feed({ seq: 2, t: 2, kind: 'event', from: 'a', to: 'b', event: { type: 'a.unknown' } });
   expect(checker.report().departures.map(({ message }) => message.type)).toEqual(['a.unknown']);

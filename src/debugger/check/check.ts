@@ -4,11 +4,11 @@
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram } from '../diagram/diagram.ts';
 import { type Contract, contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
-import { type ActivationCounts, DiagramMonitor, type Refusal } from './diagram-monitor.ts';
+import { type ActivationCounts, DiagramMonitor, type RefusedMessage } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 import { type MessageKind, MessageKinds } from './message-kinds.ts';
 
-export interface Departure {
+export interface Deviation {
   /**
    * `out-of-order`: the message is in the alphabet of a live activation, which allows a different one. `unexpected`:
    * diagrams contain the message, but no activation is at a position that allows it. `undeclared`: its ends take part
@@ -32,9 +32,9 @@ export interface Departure {
   before: Message[];
 }
 
-export interface CheckReport {
+export interface TraceCheckReport {
   /** The first deviations; `counts.departures` is their total number. */
-  departures: Departure[];
+  departures: Deviation[];
   counts: {
     departures: number;
     /** Records read, including those that are no messages. */
@@ -57,19 +57,19 @@ export interface CheckReport {
 }
 
 /** Preceding messages that are kept for a deviation. */
-const remembered = 4;
+const maxPreviousMessages = 4;
 /** A live check of a faulty program may run for days. */
 const maxKept = 1_000;
 const maxSeries = 200;
 const otherSeries = 'others';
-const noDeparture: readonly Departure[] = [];
+const noDeviation: readonly Deviation[] = [];
 
 /** Checks the records of one trace in order, also while it is written (`recorder.observe(checker.feed)`). */
 export class TraceChecker {
   readonly #monitors: readonly DiagramMonitor[];
   readonly #kinds: MessageKinds;
   readonly #messages: MessageReader;
-  readonly #departures: Departure[] = [];
+  readonly #deviations: Deviation[] = [];
   readonly #counts = {
     departures: 0,
     records: 0,
@@ -80,8 +80,8 @@ export class TraceChecker {
     lost: 0,
   };
   readonly #ignoredActors = new Map<string, number>();
-  readonly #notChecked: CheckReport['notChecked'];
-  #before: readonly Message[] = [];
+  readonly #notChecked: TraceCheckReport['notChecked'];
+  #previousMessages: readonly Message[] = [];
   #lastSeq = 0;
 
   /** @param header lists the actors that lived before the first record, their parents, and the omitted messages */
@@ -105,24 +105,24 @@ export class TraceChecker {
   }
 
   /** @returns the deviations of the next record */
-  readonly feed = (record: TraceRecord): readonly Departure[] => {
+  readonly feed = (record: TraceRecord): readonly Deviation[] => {
     this.#counts.records++;
     if (record.seq !== this.#lastSeq + 1) this.#countLost(record.seq);
     this.#lastSeq = record.seq;
     const message = this.#messages.read(record);
-    const departures = message === undefined ? noDeparture : this.#check(message);
+    const deviations = message === undefined ? noDeviation : this.#check(message);
     if (record.kind === 'stop' && record.status !== 'done') {
       for (const monitor of this.#monitors) monitor.actorEnded(record.actor);
     }
-    if (departures.length > 0) this.#keep(departures);
-    return departures;
+    if (deviations.length > 0) this.#keep(deviations);
+    return deviations;
   };
 
   /** The report on the records so far. Live activations are no deviation: a trace may end at any time. */
-  report(): CheckReport {
+  report(): TraceCheckReport {
     const { internal, unknownActor, notInDiagrams, ...counts } = this.#counts;
     return {
-      departures: [...this.#departures],
+      departures: [...this.#deviations],
       counts: { ...counts, ignored: { internal, unknownActor, notInDiagrams } },
       ignoredActors: [...this.#ignoredActors]
         .map(([series, messages]) => ({ series, messages }))
@@ -139,19 +139,19 @@ export class TraceChecker {
   save(): () => void {
     const monitors = this.#monitors.map((monitor) => monitor.save());
     const messages = this.#messages.save();
-    const departures = this.#departures.length;
+    const deviations = this.#deviations.length;
     const counts = { ...this.#counts };
     const ignoredActors = [...this.#ignoredActors];
-    const before = this.#before;
+    const previousMessages = this.#previousMessages;
     const lastSeq = this.#lastSeq;
     return () => {
       for (const restore of monitors) restore();
       messages();
-      this.#departures.length = departures;
+      this.#deviations.length = deviations;
       Object.assign(this.#counts, counts);
       this.#ignoredActors.clear();
       for (const [series, count] of ignoredActors) this.#ignoredActors.set(series, count);
-      this.#before = before;
+      this.#previousMessages = previousMessages;
       this.#lastSeq = lastSeq;
     };
   }
@@ -168,38 +168,38 @@ export class TraceChecker {
     for (const monitor of this.#monitors) monitor.recordsLost();
   }
 
-  #keep(departures: readonly Departure[]): void {
-    this.#counts.departures += departures.length;
-    this.#departures.push(...departures.slice(0, maxKept - this.#departures.length));
+  #keep(deviations: readonly Deviation[]): void {
+    this.#counts.departures += deviations.length;
+    this.#deviations.push(...deviations.slice(0, maxKept - this.#deviations.length));
   }
 
-  #check(message: Message): readonly Departure[] {
+  #check(message: Message): readonly Deviation[] {
     const kind = this.#kinds.of(message);
     const { occurrences, standing } = kind;
     if (occurrences.length === 0 && standing !== 'undeclared') {
       this.#ignore(kind);
-      return noDeparture;
+      return noDeviation;
     }
     let places = 0;
     let confirm: (() => void) | undefined;
-    const departures: Departure[] = [];
+    const deviations: Deviation[] = [];
     for (const [monitor, occurrence] of occurrences) {
       const taken = monitor.take(message, occurrence);
       if (taken.accepted) places++;
       confirm ??= taken.confirm;
-      for (const refusal of taken.refusals) departures.push(this.#outOfOrder(message, monitor, refusal));
+      for (const refusal of taken.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
     }
     const accepted = places > 0;
     // Records were lost, and the message is a deviation unless this uncertain activation is live.
     if (places === 1) confirm?.();
     if (standing === 'undeclared')
-      departures.push({ kind: 'undeclared', message, expected: [], before: [...this.#before] });
+      deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });
     else if (accepted) this.#counts.accepted++;
     else if (standing !== 'declared') this.#ignore(kind);
-    else if (departures.length === 0) departures.push(this.#unexpected(message, kind));
-    if (standing === 'declared' || departures.length > 0)
-      this.#before = [...this.#before.slice(1 - remembered), message];
-    return departures;
+    else if (deviations.length === 0) deviations.push(this.#unexpected(message, kind));
+    if (standing === 'declared' || deviations.length > 0)
+      this.#previousMessages = [...this.#previousMessages.slice(1 - maxPreviousMessages), message];
+    return deviations;
   }
 
   #ignore({ standing, unknown }: MessageKind): void {
@@ -211,7 +211,7 @@ export class TraceChecker {
     }
   }
 
-  #outOfOrder(message: Message, monitor: DiagramMonitor, refusal: Refusal): Departure {
+  #outOfOrder(message: Message, monitor: DiagramMonitor, refusal: RefusedMessage): Deviation {
     const { expected, n, startedAt, lastAccepted } = refusal;
     const file = monitor.contract.diagram.file;
     return {
@@ -219,11 +219,11 @@ export class TraceChecker {
       message,
       diagram: { file, line: expected[0]?.line ?? 1, ...(n !== 'free' && { n }), startedAt, lastAccepted },
       expected,
-      before: [...this.#before],
+      before: [...this.#previousMessages],
     };
   }
 
-  #unexpected(message: Message, kind: MessageKind): Departure {
+  #unexpected(message: Message, kind: MessageKind): Deviation {
     const speaking = kind.occurrences.filter(([, { steps }]) => steps.length > 0);
     const [monitor, { steps }] = speaking[0]!;
     const { symbol, n } = steps[0]!;
@@ -233,7 +233,7 @@ export class TraceChecker {
       message,
       diagram: { file: expectedMessage(monitor.contract, symbol, line, n).file, line },
       expected: speaking.flatMap(([other, occurrence]) => other.expected(occurrence.steps.map((step) => step.n))),
-      before: [...this.#before],
+      before: [...this.#previousMessages],
     };
   }
 }
@@ -242,7 +242,7 @@ export function checkTrace(
   diagrams: readonly Diagram[],
   records: Iterable<TraceRecord>,
   header: Pick<TraceHeader, 'actors'> = {},
-): CheckReport {
+): TraceCheckReport {
   const checker = new TraceChecker(diagrams, header);
   for (const record of records) checker.feed(record);
   return checker.report();

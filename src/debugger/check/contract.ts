@@ -21,7 +21,7 @@ export interface Contract {
 }
 
 /** A match of a message with the alphabet. */
-export interface Step {
+export interface MessageMatch {
   readonly symbol: number;
   readonly n: Binding;
 }
@@ -64,7 +64,7 @@ export function bindEnds(ends: { from: NamePattern; to: NamePattern }, message: 
 
 /** Matches of a message with a diagram, shared by all messages with the same ends and type. */
 export interface Occurrence {
-  readonly steps: readonly Step[];
+  readonly steps: readonly MessageMatch[];
   /** N of the activations that the message may interrupt. */
   readonly interruptions: readonly Binding[];
   /** N of the activations that the message may advance or interrupt. */
@@ -77,7 +77,7 @@ export interface Occurrence {
 
 export function occurrenceOf(
   contract: Contract,
-  steps: readonly Step[],
+  steps: readonly MessageMatch[],
   interruptions: readonly Binding[],
 ): Occurrence {
   const symbolsAt = (...numbers: Binding[]): ReadonlySet<number> =>

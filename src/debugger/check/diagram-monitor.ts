@@ -1,5 +1,12 @@
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
-import { type Activation, type Doubt, isInterrupted, isNumbered, openCuts, placeOf } from './activation.ts';
+import {
+  type Activation,
+  isInterrupted,
+  isNumbered,
+  positionKey,
+  type Uncertainty,
+  unnumberedCuts,
+} from './activation.ts';
 import { advance, type Contract, type Cut, type ExpectedMessage, expectedAt, type Occurrence } from './contract.ts';
 import type { Message } from './message.ts';
 
@@ -13,7 +20,7 @@ export interface ActivationCounts {
 }
 
 /** A message that is in the alphabet of a live activation and is not allowed at its position. */
-export interface Refusal {
+export interface RefusedMessage {
   expected: ExpectedMessage[];
   n: Binding;
   /** The record that began the activation, or that made it certain. */
@@ -21,9 +28,9 @@ export interface Refusal {
   lastAccepted: number;
 }
 
-export interface Taken {
+export interface MessageResult {
   readonly accepted: boolean;
-  readonly refusals: readonly Refusal[];
+  readonly refusals: readonly RefusedMessage[];
   /** Called if no other diagram accepts the message: an uncertain activation then becomes certain. */
   readonly confirm?: () => void;
 }
@@ -40,7 +47,7 @@ export class DiagramMonitor {
   readonly #byNumber = new Map<Binding, Set<Activation>>();
   readonly #counts = { started: 0, completed: 0, interrupted: 0 };
   /** `undefined` if no records were lost. */
-  #doubt: Doubt | undefined;
+  #uncertainty: Uncertainty | undefined;
 
   constructor(contract: Contract) {
     this.contract = contract;
@@ -60,7 +67,8 @@ export class DiagramMonitor {
   save(): () => void {
     const live = [...this.#live].map((activation) => ({ activation, was: { ...activation } }));
     const counts = { ...this.#counts };
-    const doubt = this.#doubt === undefined ? undefined : { ...this.#doubt, seen: [...this.#doubt.seen] };
+    const doubt =
+      this.#uncertainty === undefined ? undefined : { ...this.#uncertainty, seen: [...this.#uncertainty.seen] };
     return () => {
       this.#live.clear();
       this.#byNumber.clear();
@@ -69,35 +77,35 @@ export class DiagramMonitor {
         this.#index(activation);
       }
       Object.assign(this.#counts, counts);
-      this.#doubt = doubt === undefined ? undefined : { ...doubt, seen: new Set(doubt.seen) };
+      this.#uncertainty = doubt === undefined ? undefined : { ...doubt, seen: new Set(doubt.seen) };
     };
   }
 
   /** @returns a key of the positions of the live activations */
   key(): string {
-    return [...this.#live].map(placeOf).join(';');
+    return [...this.#live].map(positionKey).join(';');
   }
 
   /** Offers a message to the live activations, and begins one if none accepts it. */
-  take(message: Message, occurrence: Occurrence): Taken {
-    const refusals: Refusal[] = [];
+  take(message: Message, occurrence: Occurrence): MessageResult {
+    const refusals: RefusedMessage[] = [];
     let taken = false;
     let interrupted = false;
-    const unseen = this.#doubt !== undefined && this.#takeUnseen(occurrence);
+    const unseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
     for (const activation of this.#affected(occurrence.numbers)) {
       // N of this activation is not determined by a number that another activation has.
       const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !taken });
       if (moved.outcome === 'accepted') {
-        this.#moveOn(activation, moved.cuts, message);
-        if (activation.doubtful) inDoubt.push(activation);
+        this.#accept(activation, moved.cuts, message);
+        if (activation.isUncertain) inDoubt.push(activation);
         else taken = true;
       } else if (isInterrupted(activation, occurrence)) {
         this.#end(activation, 'interrupted');
         interrupted = true;
       } else if (moved.outcome === 'outside') {
-        this.#stand(activation, moved.cuts);
-      } else if (activation.doubtful) {
+        this.#moveTo(activation, moved.cuts);
+      } else if (activation.isUncertain) {
         this.#end(activation, 'interrupted');
       } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(occurrence).length > 0) {
         this.#end(activation, 'completed');
@@ -108,10 +116,10 @@ export class DiagramMonitor {
         this.#catchUp(activation, occurrence, message);
       }
     }
-    const doubtful = unseen || inDoubt.length > 0;
-    const begun = !taken && refusals.length === 0 ? this.#begin(occurrence, message, doubtful) : undefined;
-    if (begun !== undefined && doubtful) inDoubt.push(begun);
-    const accepted = taken || interrupted || doubtful || begun !== undefined;
+    const isUncertain = unseen || inDoubt.length > 0;
+    const begun = !taken && refusals.length === 0 ? this.#begin(occurrence, message, isUncertain) : undefined;
+    if (begun !== undefined && isUncertain) inDoubt.push(begun);
+    const accepted = taken || interrupted || isUncertain || begun !== undefined;
     if (taken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
     // Activations that ended with this message were possible positions for it, too.
     const left = inDoubt.filter((activation) => this.#live.has(activation));
@@ -126,13 +134,13 @@ export class DiagramMonitor {
     for (const pattern of this.#numbered) {
       const n = matchName(pattern, name);
       if (n === undefined) continue;
-      this.#doubt?.seen.add(n);
+      this.#uncertainty?.seen.add(n);
       ended.add(n);
     }
     // Each activation ends once: `epoch-2` is epoch-N of one reading and epoch-N+1 of another.
     for (const activation of new Set([...ended].flatMap((n) => [...(this.#byNumber.get(n) ?? [])]))) {
       const cuts = activation.cuts.filter((cut) => !ended.has(cut.n));
-      if (cuts.length > 0) this.#stand(activation, cuts);
+      if (cuts.length > 0) this.#moveTo(activation, cuts);
       else this.#end(activation, this.#isCompleteAt(activation, ended) ? 'completed' : 'interrupted');
     }
   }
@@ -140,8 +148,8 @@ export class DiagramMonitor {
   /** @returns whether the activation was complete for one of these numbers, which then was its N */
   #isCompleteAt({ cuts }: Activation, numbers: ReadonlySet<Binding>): boolean {
     return [...numbers].some((n) => {
-      const own = cuts.filter((cut) => cut.n === n);
-      return own.length > 0 && own.every((cut) => cut.term === this.contract.terms.empty);
+      const matchingCuts = cuts.filter((cut) => cut.n === n);
+      return matchingCuts.length > 0 && matchingCuts.every((cut) => cut.term === this.contract.terms.empty);
     });
   }
 
@@ -151,8 +159,8 @@ export class DiagramMonitor {
     const { terms, start } = this.contract;
     const anywhere: Cut = { n: 'free', term: terms.rest(start) };
     const numbered = isNumbered(this.contract);
-    this.#doubt = { cuts: numbered ? [anywhere] : [], seen: new Set() };
-    this.#doubtful(numbered ? openCuts(this.contract) : [anywhere]);
+    this.#uncertainty = { cuts: numbered ? [anywhere] : [], seen: new Set() };
+    this.#trackUncertain(numbered ? unnumberedCuts(this.contract) : [anywhere]);
   }
 
   /**
@@ -197,35 +205,35 @@ export class DiagramMonitor {
     return outcome === 'accepted' ? cuts : [];
   }
 
-  #begin(occurrence: Occurrence, message: Message, doubtful: boolean): Activation | undefined {
+  #begin(occurrence: Occurrence, message: Message, isUncertain: boolean): Activation | undefined {
     const cuts = this.#opening(occurrence);
     if (cuts.length === 0) return undefined;
     this.#counts.started++;
-    const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, doubtful };
+    const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, isUncertain };
     this.#live.add(activation);
-    this.#moveOn(activation, cuts, message);
+    this.#accept(activation, cuts, message);
     return activation;
   }
 
   /** Tracks an activation that may have been live before a loss. It counts as started when it is certain. */
-  #doubtful(cuts: readonly Cut[]): void {
+  #trackUncertain(cuts: readonly Cut[]): void {
     if (cuts.length === 0) return;
-    const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, doubtful: true };
+    const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, isUncertain: true };
     this.#live.add(activation);
-    this.#stand(activation, cuts);
+    this.#moveTo(activation, cuts);
   }
 
   /** Offers a message to activations that have not occurred since a loss. @returns whether one may accept it */
   #takeUnseen(occurrence: Occurrence): boolean {
-    const { cuts, seen } = this.#doubt!;
+    const { cuts, seen } = this.#uncertainty!;
     const numbers = [...occurrence.numbered.keys()].filter((n) => !seen.has(n));
-    for (const n of numbers) this.#doubtful(cuts.map(({ term }) => ({ n, term })));
+    for (const n of numbers) this.#trackUncertain(cuts.map(({ term }) => ({ n, term })));
     const plain =
       occurrence.plain === undefined ? undefined : advance(this.contract, cuts, occurrence, { mayBind: false });
     const isInterrupted = occurrence.interruptions.includes('free') && plain?.outcome !== 'accepted';
     for (const n of numbers) seen.add(n);
     for (const n of occurrence.interruptions) seen.add(n);
-    this.#doubt = { cuts: isInterrupted ? [] : (plain?.cuts ?? cuts), seen };
+    this.#uncertainty = { cuts: isInterrupted ? [] : (plain?.cuts ?? cuts), seen };
     return plain?.outcome === 'accepted';
   }
 
@@ -233,7 +241,7 @@ export class DiagramMonitor {
   #distinct(activations: readonly Activation[]): readonly Activation[] {
     const byPlace = new Map<string, Activation>();
     for (const activation of activations) {
-      const place = placeOf(activation);
+      const place = positionKey(activation);
       const same = byPlace.get(place);
       const kept = same === undefined || same.startedAt < activation.startedAt ? activation : same;
       const left = kept === activation ? same : activation;
@@ -244,28 +252,28 @@ export class DiagramMonitor {
   }
 
   #confirm(activation: Activation): void {
-    activation.doubtful = false;
+    activation.isUncertain = false;
     if (activation.startedAt > 0) return;
     activation.startedAt = activation.lastAccepted;
     this.#counts.started++;
   }
 
-  #moveOn(activation: Activation, cuts: readonly Cut[], message: Message): void {
+  #accept(activation: Activation, cuts: readonly Cut[], message: Message): void {
     activation.lastAccepted = message.seq;
-    this.#stand(activation, cuts);
+    this.#moveTo(activation, cuts);
   }
 
   #catchUp(activation: Activation, occurrence: Occurrence, message: Message): boolean {
     const { outcome, cuts } = advance(this.contract, activation.cuts, occurrence, { skipping: true });
     if (outcome !== 'accepted') return false;
-    this.#moveOn(activation, cuts, message);
+    this.#accept(activation, cuts, message);
     return true;
   }
 
   /** Moves an activation to these cuts, and ends it if no message can follow. */
-  #stand(activation: Activation, cuts: readonly Cut[]): void {
-    const [before] = activation.cuts;
-    if (activation.cuts.length === 1 && cuts.length === 1 && before!.n === cuts[0]!.n) activation.cuts = cuts;
+  #moveTo(activation: Activation, cuts: readonly Cut[]): void {
+    const [previousCut] = activation.cuts;
+    if (activation.cuts.length === 1 && cuts.length === 1 && previousCut!.n === cuts[0]!.n) activation.cuts = cuts;
     else {
       this.#forget(activation);
       activation.cuts = cuts;
@@ -297,7 +305,7 @@ export class DiagramMonitor {
     }
   }
 
-  #refusal(activation: Activation): Refusal {
+  #refusal(activation: Activation): RefusedMessage {
     const { startedAt, lastAccepted } = activation;
     const numbers = new Set(activation.cuts.map((cut) => cut.n));
     return {

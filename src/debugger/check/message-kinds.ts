@@ -2,7 +2,7 @@
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
-import { bindEnds, type Contract, contractOf, type Occurrence, occurrenceOf, type Step } from './contract.ts';
+import { bindEnds, type Contract, contractOf, type MessageMatch, type Occurrence, occurrenceOf } from './contract.ts';
 import { DiagramMonitor } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 
@@ -88,7 +88,7 @@ export class MessageKinds {
   }
 
   #classify(message: Message, type: TypeKind): MessageKind {
-    const parts = new Map<DiagramMonitor, { steps: Step[]; interruptions: Binding[] }>();
+    const parts = new Map<DiagramMonitor, { steps: MessageMatch[]; interruptions: Binding[] }>();
     const partOf = (monitor: DiagramMonitor) => {
       const found = parts.get(monitor) ?? { steps: [], interruptions: [] };
       parts.set(monitor, found);
@@ -113,11 +113,11 @@ export class MessageKinds {
       alphabet.some((arrow) => arrow.type === message.type && bindEnds(arrow, message) !== undefined),
     );
     if (isUnchecked) return { occurrences, standing: 'notInDiagrams', unknown: [] };
-    return { occurrences, ...this.#unspoken(message) };
+    return { occurrences, ...this.#classifyUnmatched(message) };
   }
 
   /** Classifies a message that no arrow matches. It may still interrupt activations. */
-  #unspoken({ from, to, type }: Message): Pick<MessageKind, 'standing' | 'unknown'> {
+  #classifyUnmatched({ from, to, type }: Message): Pick<MessageKind, 'standing' | 'unknown'> {
     if (isInternal(type)) return { standing: 'internal', unknown: [] };
     const unknown = [from, to].filter((end) => !this.isKnown(end));
     if (unknown.length > 0) return { standing: 'unknownActor', unknown: [...new Set(unknown.map(seriesOf))] };
@@ -126,7 +126,7 @@ export class MessageKinds {
 }
 
 /** Reads those messages of a trace that are not ignored by rule. */
-export class JudgedMessages {
+export class CheckedMessages {
   readonly #messages: MessageReader;
   readonly #kinds: MessageKinds;
 

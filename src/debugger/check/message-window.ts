@@ -1,58 +1,59 @@
-import type { Departure } from './check.ts';
+import type { Deviation } from './check.ts';
 import type { Message } from './message.ts';
 
-export const wholeRun = 200;
+export const maxAcceptedMessages = 200;
 
 /** Keeps the messages around the first deviation of a trace, or its first messages if there is no deviation. */
 export class MessageWindow {
-  readonly #around: number;
+  readonly #contextSize: number;
   #messages: Message[] = [];
-  readonly #departures: Departure[] = [];
+  readonly #deviations: Deviation[] = [];
   #seen = 0;
   /** Removed messages before the first deviation. */
-  #left = 0;
-  #stillToCome: number | undefined;
+  #removed = 0;
+  #remaining: number | undefined;
 
-  /** @param around messages to keep before the first deviation, and as many after it */
-  constructor(around: number) {
-    this.#around = around;
+  /** @param contextSize messages to keep before the first deviation, and as many after it */
+  constructor(contextSize: number) {
+    this.#contextSize = contextSize;
   }
 
   /** Must be called for each message in order, with its deviations. */
-  add(message: Message, departures: readonly Departure[]): void {
+  add(message: Message, deviations: readonly Deviation[]): void {
     this.#seen++;
-    if (this.#stillToCome === undefined && departures.length === 0) this.#before(message);
-    else this.#fromDeparture(message, departures);
+    if (this.#remaining === undefined && deviations.length === 0) this.#addBeforeDeviation(message);
+    else this.#addFromDeviation(message, deviations);
   }
 
   get messages(): readonly Message[] {
-    return this.#stillToCome === undefined ? this.#messages.slice(0, wholeRun) : this.#messages;
+    return this.#remaining === undefined ? this.#messages.slice(0, maxAcceptedMessages) : this.#messages;
   }
 
-  get departures(): readonly Departure[] {
-    return this.#departures;
+  get deviations(): readonly Deviation[] {
+    return this.#deviations;
   }
 
-  get leftOut(): { readonly before: number; readonly after: number } {
-    const before = this.#stillToCome === undefined ? 0 : this.#left;
-    return { before, after: this.#seen - before - this.messages.length };
+  get omittedCounts(): { readonly earlier: number; readonly later: number } {
+    const earlier = this.#remaining === undefined ? 0 : this.#removed;
+    return { earlier, later: this.#seen - earlier - this.messages.length };
   }
 
-  #before(message: Message): void {
+  #addBeforeDeviation(message: Message): void {
     this.#messages.push(message);
     // A diagram of an accepted run shows its first messages; one of a later deviation needs the last messages.
-    if (this.#messages.length > wholeRun + 2 * this.#around + 1) this.#messages.splice(wholeRun, this.#around + 1);
+    if (this.#messages.length > maxAcceptedMessages + 2 * this.#contextSize + 1)
+      this.#messages.splice(maxAcceptedMessages, this.#contextSize + 1);
   }
 
-  #fromDeparture(message: Message, departures: readonly Departure[]): void {
-    if (this.#stillToCome === undefined) {
-      this.#messages = this.#around === 0 ? [] : this.#messages.slice(-this.#around);
-      this.#left = this.#seen - 1 - this.#messages.length;
-      this.#stillToCome = this.#around + 1;
+  #addFromDeviation(message: Message, deviations: readonly Deviation[]): void {
+    if (this.#remaining === undefined) {
+      this.#messages = this.#contextSize === 0 ? [] : this.#messages.slice(-this.#contextSize);
+      this.#removed = this.#seen - 1 - this.#messages.length;
+      this.#remaining = this.#contextSize + 1;
     }
-    if (this.#stillToCome === 0) return;
-    this.#stillToCome--;
+    if (this.#remaining === 0) return;
+    this.#remaining--;
     this.#messages.push(message);
-    this.#departures.push(...departures);
+    this.#deviations.push(...deviations);
   }
 }

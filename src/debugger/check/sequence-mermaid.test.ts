@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseDiagram } from '../diagram/parse.ts';
-import type { Departure } from './check.ts';
+import type { Deviation } from './check.ts';
 import type { Message } from './message.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 
@@ -14,7 +14,7 @@ const message = (seq: number, from: string, to: string, type: string): Message =
 
 const start = message(7, 'supervisor', 'epoch-1', 'epoch.start');
 const live = message(8, 'epoch-1', 'supervisor', 'epoch.live');
-const departure: Departure = {
+const deviation: Deviation = {
   kind: 'out-of-order',
   message: live,
   diagram: { file: 'restart.mmd', line: 12 },
@@ -38,7 +38,7 @@ describe('the mermaid diagram of messages', () => {
   });
 
   test('shows a deviation on a coloured background with the expected messages', () => {
-    const text = sequenceMermaid({ messages: [start, live], departures: [departure] });
+    const text = sequenceMermaid({ messages: [start, live], deviations: [deviation] });
     expect(text.split('\n').slice(4).join('\n')).toBe(
       [
         '  rect rgba(220, 50, 50, 0.25)',
@@ -52,8 +52,8 @@ describe('the mermaid diagram of messages', () => {
   });
 
   test('names at most six expected messages', () => {
-    const expected = Array.from({ length: 9 }, (_, line) => ({ ...departure.expected[0]!, line }));
-    const text = sequenceMermaid({ messages: [live], departures: [{ ...departure, expected }] });
+    const expected = Array.from({ length: 9 }, (_, line) => ({ ...deviation.expected[0]!, line }));
+    const text = sequenceMermaid({ messages: [live], deviations: [{ ...deviation, expected }] });
     expect(text).toContain('restart.mmd:5)<br/>… and 3 more');
     expect(text).not.toContain('restart.mmd:6)');
   });

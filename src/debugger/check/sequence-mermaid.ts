@@ -1,14 +1,14 @@
 /** Messages of a trace as a mermaid sequence diagram. */
 import { visibleLine } from '../../runtime/visible-text.ts';
-import type { Departure } from './check.ts';
-import { departureInWords } from './check-report-text.ts';
+import type { Deviation } from './check.ts';
+import { describeDeviation } from './check-report-text.ts';
 import type { Message } from './message.ts';
 
 export interface DrawnSequence {
   /** Comments above the diagram. */
   readonly about?: readonly string[];
   readonly messages: readonly Message[];
-  readonly departures?: readonly Departure[];
+  readonly deviations?: readonly Deviation[];
   /** Notes above the first and below the last message that describe the omitted messages. */
   readonly above?: string;
   readonly below?: string;
@@ -17,7 +17,7 @@ export interface DrawnSequence {
 /** Expected messages that a note names. */
 const maxExpected = 6;
 /** Readable on a light and on a dark page. */
-const departureColour = 'rgba(220, 50, 50, 0.25)';
+const deviationColour = 'rgba(220, 50, 50, 0.25)';
 /** Keywords that begin a mermaid statement and cannot be the ID of a participant. */
 const reserved = new Set(
   (
@@ -30,11 +30,11 @@ const reserved = new Set(
  * The text of an arrow begins with the message type, as in the contracts, followed by number and time of the record. A
  * deviating message has a red background and a note with the expected messages.
  */
-export function sequenceMermaid({ about = [], messages, departures = [], above, below }: DrawnSequence): string {
+export function sequenceMermaid({ about = [], messages, deviations = [], above, below }: DrawnSequence): string {
   const ids = idsOf(messages);
-  const departed = new Map<number, Departure[]>();
-  for (const departure of departures) {
-    departed.set(departure.message.seq, [...(departed.get(departure.message.seq) ?? []), departure]);
+  const departed = new Map<number, Deviation[]>();
+  for (const deviation of deviations) {
+    departed.set(deviation.message.seq, [...(departed.get(deviation.message.seq) ?? []), deviation]);
   }
   const names = [...ids.keys()];
   const aside = (text: string | undefined): string[] =>
@@ -45,19 +45,19 @@ export function sequenceMermaid({ about = [], messages, departures = [], above, 
     ...[
       ...names.map((name) => `participant ${ids.get(name)} as ${escaped(name)}`),
       ...aside(above),
-      ...messages.flatMap((message) => drawn(message, departed.get(message.seq) ?? [], ids)),
+      ...messages.flatMap((message) => formatArrow(message, departed.get(message.seq) ?? [], ids)),
       ...aside(below),
     ].map((line) => `  ${line}`),
     '',
   ].join('\n');
 }
 
-function drawn(message: Message, departures: readonly Departure[], ids: ReadonlyMap<string, string>): string[] {
+function formatArrow(message: Message, deviations: readonly Deviation[], ids: ReadonlyMap<string, string>): string[] {
   const { seq, t, from, to, type } = message;
   const arrow = `${ids.get(from)}->>${ids.get(to)}: ${escaped(type)} (record ${seq}, ${t} ms)`;
-  if (departures.length === 0) return [arrow];
-  const notes = departures.map((departure) => {
-    const { headline, expected } = departureInWords(departure);
+  if (deviations.length === 0) return [arrow];
+  const notes = deviations.map((deviation) => {
+    const { headline, expected } = describeDeviation(deviation);
     const shown = expected.slice(0, maxExpected);
     const lines = [
       headline,
@@ -66,7 +66,7 @@ function drawn(message: Message, departures: readonly Departure[], ids: Readonly
     ];
     return `  note over ${ends(ids, from, to)}: ${lines.map(escaped).join('<br/>')}`;
   });
-  return [`rect ${departureColour}`, `  ${arrow}`, ...notes, 'end'];
+  return [`rect ${deviationColour}`, `  ${arrow}`, ...notes, 'end'];
 }
 
 function ends(ids: ReadonlyMap<string, string>, from: string, to: string): string {

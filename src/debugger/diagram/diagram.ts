@@ -19,7 +19,7 @@ export interface Participant {
 }
 
 export type Fragment =
-  | Arrow
+  | DiagramArrow
   | { readonly kind: 'sequence'; readonly items: readonly Fragment[] }
   | { readonly kind: 'alt'; readonly branches: readonly Fragment[] }
   | { readonly kind: 'opt'; readonly body: Fragment }
@@ -28,7 +28,7 @@ export type Fragment =
   /** All branches, in any interleaving. */
   | { readonly kind: 'par'; readonly branches: readonly Fragment[] };
 
-export interface Arrow {
+export interface DiagramArrow {
   readonly kind: 'arrow';
   readonly from: NamePattern;
   readonly to: NamePattern;

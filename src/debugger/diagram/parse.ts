@@ -1,6 +1,6 @@
 /** Parses the subset of mermaid sequence diagrams that sequence contracts use (`docs/sequence-diagrams.md`). */
 import { ChartpilotError, type ErrorFields } from '../../runtime/errors.ts';
-import type { Arrow, Diagram, Fragment, Interruption, Participant } from './diagram.ts';
+import type { Diagram, DiagramArrow, Fragment, Interruption, Participant } from './diagram.ts';
 import { anyName, type NamePattern, namePattern } from './name-pattern.ts';
 
 const id = String.raw`\w(?:[\w./-]*\w)?`;
@@ -149,7 +149,7 @@ class DiagramParser {
     const to = this.#declared(toId, line);
     const type = this.#messageType(text, line, fromId === toId);
     if (from === undefined || to === undefined || type === undefined) return;
-    const arrow: Arrow = { kind: 'arrow', from, to, type, line };
+    const arrow: DiagramArrow = { kind: 'arrow', from, to, type, line };
     this.#open.at(-1)!.branches.at(-1)!.push(arrow);
   }
 

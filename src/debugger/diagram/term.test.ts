@@ -27,7 +27,7 @@ function run(fragment: Fragment, word: string): { left: ReadonlySet<Term>; pool:
 /**
  * `no`: refused; `open`: more messages must follow; `may end`: more messages may follow; `over`: no message can follow.
  */
-function verdict(fragment: Fragment, word: string): 'no' | 'open' | 'may end' | 'over' {
+function acceptanceOf(fragment: Fragment, word: string): 'no' | 'open' | 'may end' | 'over' {
   const { left, pool } = run(fragment, word);
   if (left.size === 0) return 'no';
   if ([...left].every((term) => term === pool.empty)) return 'over';
@@ -122,8 +122,8 @@ describe('the terms of a diagram', () => {
         ['bc', 'open'],
       ],
     ],
-  ])('%s', (_, fragment, verdicts) => {
-    expect(verdicts.map(([word]) => [word, verdict(fragment, word)])).toEqual(verdicts);
+  ])('%s', (_, fragment, acceptances) => {
+    expect(acceptances.map(([word]) => [word, acceptanceOf(fragment, word)])).toEqual(acceptances);
   });
 
   test('list the next messages by line', () => {
@@ -153,10 +153,10 @@ describe('the terms of a diagram', () => {
   });
 });
 
-const longest = 4;
+const maxLetters = 4;
 
 /** A short word, or the first letters of a longer one and an ellipsis. */
-const cut = (word: string): string => (word.length > longest ? `${word.slice(0, longest)}…` : word);
+const cut = (word: string): string => (word.length > maxLetters ? `${word.slice(0, maxLetters)}…` : word);
 
 /** All words of a fragment, with long ones cut: an independent implementation of the meaning of a diagram. */
 function wordsOf(fragment: Fragment): Set<string> {
@@ -172,7 +172,7 @@ function wordsOf(fragment: Fragment): Set<string> {
     case 'loop': {
       const runs = new Set(['', ...wordsOf(fragment.body)]);
       // More repetitions do not change the first letters.
-      return Array.from({ length: longest + 1 }, () => runs).reduce(concatenations, new Set(['']));
+      return Array.from({ length: maxLetters + 1 }, () => runs).reduce(concatenations, new Set(['']));
     }
     case 'par':
       return fragment.branches.map(wordsOf).reduce(shuffles, new Set(['']));
@@ -209,7 +209,7 @@ const { anyFragment } = fc.letrec<{ anyFragment: Fragment }>((tie) => {
 });
 
 test('a term accepts exactly the prefixes of the words of its diagram, and is optional exactly after complete words', () => {
-  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: maxLetters });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
       const words = wordsOf(fragment);
@@ -224,7 +224,7 @@ test('a term accepts exactly the prefixes of the words of its diagram, and is op
 });
 
 test('the continuation of a diagram from an unknown position is the union of the continuations from all positions', () => {
-  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: maxLetters });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
       const pool = new TermPool();

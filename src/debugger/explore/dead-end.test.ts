@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { explore, findShortest, whatIsWantedIsReached } from './explorer.ts';
-import type { Choice, World } from './world.ts';
+import { explore, findShortest, goalIsReached } from './explorer.ts';
+import type { World, WorldChoice } from './world.ts';
 
 /** `start` waits for a letter, which may never arrive, and gives up after two requests. */
-type Edges = Readonly<Record<string, Readonly<Record<string, { to: string } & Partial<Omit<Choice, 'name'>>>>>>;
+type Edges = Readonly<Record<string, Readonly<Record<string, { to: string } & Partial<Omit<WorldChoice, 'name'>>>>>>;
 
-function worldOf(edges: Edges, wanted: readonly string[] | undefined): World {
+function worldOf(edges: Edges, goalStates: readonly string[] | undefined): World {
   let at = 'start';
   const world: World = {
     choices: () =>
@@ -24,11 +24,11 @@ function worldOf(edges: Edges, wanted: readonly string[] | undefined): World {
       };
     },
   };
-  if (wanted === undefined) return world;
+  if (goalStates === undefined) return world;
   return {
     ...world,
     get reached() {
-      return wanted.includes(at);
+      return goalStates.includes(at);
     },
   };
 }
@@ -50,8 +50,8 @@ describe('the search for states from which the goal is unreachable', () => {
   test('finds a state from which only a fault or a new order leads to the goal, with the shortest run to it', () => {
     const { outcome, found } = explore(() => worldOf(waits, ['answered']));
     expect(outcome).toBe('violation');
-    expect(found).toMatchObject({ path: ['lose'], shortest: true });
-    expect(found?.violations.map(({ invariant }) => invariant)).toEqual([whatIsWantedIsReached]);
+    expect(found).toMatchObject({ path: ['lose'], isShortest: true });
+    expect(found?.violations.map(({ invariant }) => invariant)).toEqual([goalIsReached]);
     expect(findShortest(() => worldOf(waits, ['answered'])).found?.path).toEqual(['lose']);
   });
 

@@ -9,7 +9,7 @@ import type { TraceSink } from '../../runtime/trace/trace.ts';
 import { traceFile } from '../../runtime/trace/trace-file.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { type Exploration, explore, findShortest, type Limits, type Progress } from './explorer.ts';
-import { exploreInTwo, type Helper } from './two-explorers.ts';
+import { exploreWithHelper, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
 
 /** Characters of the detail of a violation in text output. */
@@ -53,14 +53,14 @@ export function exploreWithin(
   };
   const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : given;
   const begin = (): World => subject.begin();
-  const tell = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
+  const reportProgress = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
   const { helper } = subject;
   const result =
     helper === undefined
-      ? findShortest(begin, limits, tell)
+      ? findShortest(begin, limits, reportProgress)
       : availableParallelism() > 1
-        ? exploreInTwo(begin, helper, limits, tell)
-        : explore(begin, limits, tell);
+        ? exploreWithHelper(begin, helper, limits, reportProgress)
+        : explore(begin, limits, reportProgress);
   const trace = result.found === undefined ? undefined : options.trace;
   if (trace !== undefined && result.found !== undefined) subject.writeTrace(result.found.path, openSink(trace));
   const { bounds } = subject;
@@ -73,15 +73,15 @@ export function exploreWithin(
 }
 
 export function formatProgress({ states, edges, open, ms }: Progress): string {
-  const [seen, gone, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
-  return `explore: ${seen} states, ${gone} edges, ${left} choices left, ${Math.round(ms / 1_000)} s`;
+  const [seen, followed, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
+  return `explore: ${seen} states, ${followed} edges, ${left} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
 /** The last line contains the figures. */
 function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
   const { outcome, states, edges, depth, ms, found } = result;
   const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
-  const verdict = {
+  const headline = {
     complete: 'complete, no violation and no livelock',
     limit: 'INCOMPLETE: limit reached, no violation so far (raise --limit or --minutes)',
     violation: 'violation',
@@ -91,10 +91,10 @@ function formatExploration(bounds: ExplorationSubject['bounds'], result: Explora
     ...(found?.violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${text(detail, maxDetail)}`) ?? []),
     ...(found === undefined
       ? []
-      : [`after ${count(found.path.length, 'choice')}${found.shortest ? ' (the shortest run)' : ''}:`]),
+      : [`after ${count(found.path.length, 'choice')}${found.isShortest ? ' (the shortest run)' : ''}:`]),
     ...(found?.path.map((choice, i) => `  ${String(i + 1).padStart(3)}  ${choice}`) ?? []),
     ...(trace === undefined ? [] : [`trace: ${trace}`]),
-    `explore: ${verdict} (${within.join(', ')}): ${figures}`,
+    `explore: ${headline} (${within.join(', ')}): ${figures}`,
   ].join('\n');
 }
 

@@ -4,8 +4,8 @@
  */
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
-import { SeenHere, type SeenStates } from './state-table.ts';
-import type { Choice, Violation, World } from './world.ts';
+import { LocalStateTable, type StateTable } from './state-table.ts';
+import type { InvariantViolation, World, WorldChoice } from './world.ts';
 
 export interface Limits {
   readonly states?: number;
@@ -21,11 +21,11 @@ export interface Progress {
 }
 
 /** Called at most every {@link progressMs}. The exploration pauses until it returns. */
-export type TellProgress = (progress: Progress) => void;
+export type ReportProgress = (progress: Progress) => void;
 
 const progressMs = 5_000;
 /** Reading the clock costs as much as a small step. */
-const edgesBetweenLooks = 64;
+const edgesBetweenReports = 64;
 
 export interface Exploration {
   /** `complete`: every state within the bounds was visited. */
@@ -43,48 +43,57 @@ export interface Exploration {
 export interface Counterexample {
   readonly path: readonly string[];
   /** No shorter run leads to a violation. */
-  readonly shortest: boolean;
-  readonly violations: readonly Violation[];
+  readonly isShortest: boolean;
+  readonly violations: readonly InvariantViolation[];
 }
 
 /** The violation in a state from which the goal is unreachable. */
-export const whatIsWantedIsReached = 'the goal is eventually reached';
+export const goalIsReached = 'the goal is eventually reached';
 
 /** A breadth-first search keeps about 20 kB for each state of the frontier. */
-const mostStatesBreadthFirst = 150_000;
+const maxStatesBreadthFirst = 150_000;
 
 /** @param begin creates the world in its first state with each call */
-export function explore(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
-  return atOnce(exploring(begin, limits, tell));
+export function explore(begin: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
+  return atOnce(exploring(begin, limits, reportProgress));
 }
 
 /**
  * Like {@link explore}, but yields to the event loop from time to time, because objects that weak references or pending
  * promises of a world refer to are only released then.
  */
-export function exploreInTurns(begin: () => World, limits: Limits = {}, tell?: TellProgress): Promise<Exploration> {
-  return new Turns().through(exploring(begin, limits, tell));
+export function exploreInTurns(
+  begin: () => World,
+  limits: Limits = {},
+  reportProgress?: ReportProgress,
+): Promise<Exploration> {
+  return new Turns().through(exploring(begin, limits, reportProgress));
 }
 
-function* exploring(begin: () => World, limits: Limits, tell?: TellProgress): Steps<Exploration> {
-  const search = new Search(begin(), limits, new SeenHere(), tell);
+function* exploring(begin: () => World, limits: Limits, reportProgress?: ReportProgress): Steps<Exploration> {
+  const search = new StateSearch(begin(), limits, new LocalStateTable(), reportProgress);
   const outcome = yield* search.depthFirst();
-  if (outcome !== 'violation' || search.found?.shortest === true) return search.report(outcome);
-  const few = { ...limits, states: Math.min(limits.states ?? Infinity, mostStatesBreadthFirst) };
-  const again = new Search(begin(), few, new SeenHere(), tell);
+  if (outcome !== 'violation' || search.found?.isShortest === true) return search.report(outcome);
+  const few = { ...limits, states: Math.min(limits.states ?? Infinity, maxStatesBreadthFirst) };
+  const again = new StateSearch(begin(), few, new LocalStateTable(), reportProgress);
   return (yield* again.breadthFirst()) === 'violation' ? again.report('violation') : search.report('violation');
 }
 
 /** Breadth first only, for a small world, or one with a known violation. */
-export function findShortest(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
-  const search = new Search(begin(), { states: mostStatesBreadthFirst, ...limits }, new SeenHere(), tell);
+export function findShortest(begin: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
+  const search = new StateSearch(
+    begin(),
+    { states: maxStatesBreadthFirst, ...limits },
+    new LocalStateTable(),
+    reportProgress,
+  );
   return search.report(atOnce(search.breadthFirst()));
 }
 
 interface Node {
   readonly state: number;
   readonly restore: () => void;
-  choices: readonly Choice[];
+  choices: readonly WorldChoice[];
   readonly spawned: number;
   /** Index of the next choice to apply. */
   next: number;
@@ -94,30 +103,30 @@ interface Node {
 export interface Task {
   readonly path: readonly string[];
   readonly state: number;
-  readonly choices: readonly Choice[];
+  readonly choices: readonly WorldChoice[];
 }
 
 /** Another thread that explores the same states. */
-export interface Company {
+export interface PeerThread {
   readonly isIdle: boolean;
   readonly isDone: boolean;
   give(task: Task): void;
 }
 
-export class Search {
+export class StateSearch {
   readonly #world: World;
   readonly #limits: Limits;
   readonly #startedAt = performance.now();
   readonly #graph = new StateGraph();
-  readonly #seen: SeenStates;
+  readonly #seen: StateTable;
   readonly #backToRoot: () => void;
-  readonly #tell: TellProgress | undefined;
-  #toldAt = this.#startedAt;
-  #saysWhatIsWanted = false;
+  readonly #report: ReportProgress | undefined;
+  #lastReportAt = this.#startedAt;
+  #definesGoal = false;
   found: Counterexample | undefined;
 
-  constructor(world: World, limits: Limits, seen: SeenStates = new SeenHere(), tell?: TellProgress) {
-    this.#tell = tell;
+  constructor(world: World, limits: Limits, seen: StateTable = new LocalStateTable(), reportProgress?: ReportProgress) {
+    this.#report = reportProgress;
     this.#world = world;
     this.#limits = limits;
     this.#seen = seen;
@@ -138,41 +147,45 @@ export class Search {
     return outcome === 'complete' ? this.conclude() : outcome;
   }
 
-  takeOver({ path, state, choices }: Task, company: Company): Exploration['outcome'] {
+  exploreTask({ path, state, choices }: Task, company: PeerThread): Exploration['outcome'] {
     this.#backToRoot();
     for (const choice of path) this.#world.apply(choice);
     return atOnce(this.#walk({ ...this.#node(state), choices }, company, path));
   }
 
-  begin(company: Company): Exploration['outcome'] {
+  begin(company: PeerThread): Exploration['outcome'] {
     return atOnce(this.#walk(this.#root(), company));
   }
 
   /** Depth first from the node of the current state; yields after each edge. */
-  *#walk(start: Node | undefined, company?: Company, before: readonly string[] = []): Steps<Exploration['outcome']> {
-    const way = start === undefined ? [] : [start];
+  *#walk(
+    start: Node | undefined,
+    company?: PeerThread,
+    pathBefore: readonly string[] = [],
+  ): Steps<Exploration['outcome']> {
+    const nodePath = start === undefined ? [] : [start];
     /** The node of the current state of the world. */
     let at = start;
-    while (way.length > 0) {
+    while (nodePath.length > 0) {
       if (company?.isDone === true) return 'complete';
-      if (company?.isIdle === true) share(way, before, company);
-      const node = way.at(-1)!;
+      if (company?.isIdle === true) shareWork(nodePath, pathBefore, company);
+      const node = nodePath.at(-1)!;
       if (node.next === node.choices.length) {
-        way.pop();
+        nodePath.pop();
         continue;
       }
       if (this.#exhausted()) return 'limit';
-      this.#progress(way);
+      this.#progress(nodePath);
       if (at !== node) node.restore();
       at = undefined;
       const child = this.#follow(node);
       yield;
       if (this.found !== undefined) {
-        this.found = { ...this.found, path: [...before, ...namesOn(way)], shortest: false };
+        this.found = { ...this.found, path: [...pathBefore, ...choicesOn(nodePath)], isShortest: false };
         return 'violation';
       }
       if (child === undefined) continue;
-      way.push(child);
+      nodePath.push(child);
       at = child;
     }
     return this.found === undefined ? 'complete' : 'violation';
@@ -192,8 +205,8 @@ export class Search {
           yield;
           if (this.found !== undefined) {
             this.#graph.states = this.#seen.size;
-            const path = [...this.#graph.shortestPathTo(node.state), node.choices[node.next - 1]!.name];
-            this.found = { ...this.found, path, shortest: true };
+            const path = [...this.#graph.pathTo(node.state), node.choices[node.next - 1]!.name];
+            this.found = { ...this.found, path, isShortest: true };
             return 'violation';
           }
           if (child !== undefined) beyond.push(child);
@@ -221,15 +234,15 @@ export class Search {
   #root(): Node | undefined {
     const { violations } = this.#world;
     if (violations.length > 0) {
-      this.found = { path: [], shortest: true, violations };
+      this.found = { path: [], isShortest: true, violations };
       return undefined;
     }
     return this.#newNode(this.#seen.claim(this.#world.key()).state);
   }
 
   #newNode(state: number): Node {
-    if (this.#world.reached !== undefined) this.#saysWhatIsWanted = true;
-    if (this.#world.reached === true) this.#graph.noteReached(state);
+    if (this.#world.reached !== undefined) this.#definesGoal = true;
+    if (this.#world.reached === true) this.#graph.markReached(state);
     return this.#node(state);
   }
 
@@ -246,7 +259,7 @@ export class Search {
     const choice = node.choices[node.next++]!;
     this.#world.apply(choice.name);
     if (this.#world.violations.length > 0) {
-      this.found = { path: [], shortest: false, violations: this.#world.violations };
+      this.found = { path: [], isShortest: false, violations: this.#world.violations };
       return undefined;
     }
     const { state, isNew } = this.#seen.claim(this.#world.key());
@@ -256,12 +269,12 @@ export class Search {
   }
 
   #progress(...nodes: (readonly Node[])[]): void {
-    if (this.#tell === undefined || this.#graph.edges % edgesBetweenLooks !== 0) return;
+    if (this.#report === undefined || this.#graph.edges % edgesBetweenReports !== 0) return;
     const now = performance.now();
-    if (now - this.#toldAt < progressMs) return;
-    this.#toldAt = now;
+    if (now - this.#lastReportAt < progressMs) return;
+    this.#lastReportAt = now;
     const open = nodes.flat().reduce((sum, { choices, next }) => sum + choices.length - next, 0);
-    this.#tell({ states: this.#seen.size, edges: this.#graph.edges, open, ms: Math.round(now - this.#startedAt) });
+    this.#report({ states: this.#seen.size, edges: this.#graph.edges, open, ms: Math.round(now - this.#startedAt) });
   }
 
   #exhausted(): boolean {
@@ -276,28 +289,28 @@ export class Search {
     const livelock = this.#graph.findLivelock();
     if (livelock !== undefined) {
       const detail = `endless cycle: ${livelock.cycle.join(' ')}`;
-      this.found = { path: livelock.path, shortest: true, violations: [{ invariant: 'no livelock', detail }] };
+      this.found = { path: livelock.path, isShortest: true, violations: [{ invariant: 'no livelock', detail }] };
       return 'violation';
     }
-    const path = this.#saysWhatIsWanted ? this.#graph.findDeadEnd() : undefined;
+    const path = this.#definesGoal ? this.#graph.findDeadEnd() : undefined;
     if (path === undefined) return 'complete';
     const detail = 'without further faults, no choice that must happen leads to the goal';
-    this.found = { path, shortest: true, violations: [{ invariant: whatIsWantedIsReached, detail }] };
+    this.found = { path, isShortest: true, violations: [{ invariant: goalIsReached, detail }] };
     return 'violation';
   }
 }
 
-const namesOn = (way: readonly Node[]): string[] => way.map(({ choices, next }) => choices[next - 1]!.name);
+const choicesOn = (nodePath: readonly Node[]): string[] => nodePath.map(({ choices, next }) => choices[next - 1]!.name);
 
 /** Hands over the remaining choices of the node that is nearest to the root, because they lead to the most states. */
-function share(way: readonly Node[], before: readonly string[], company: Company): void {
-  const depth = way.findIndex(({ next, choices }) => next < choices.length);
-  const node = way[depth];
+function shareWork(nodePath: readonly Node[], pathBefore: readonly string[], company: PeerThread): void {
+  const depth = nodePath.findIndex(({ next, choices }) => next < choices.length);
+  const node = nodePath[depth];
   // A single choice at a single node is the current work of this thread and cannot be shared.
-  if (node === undefined || (depth === way.length - 1 && node.choices.length - node.next < 2)) return;
-  const kept = depth === way.length - 1 ? node.next + 1 : node.next;
+  if (node === undefined || (depth === nodePath.length - 1 && node.choices.length - node.next < 2)) return;
+  const kept = depth === nodePath.length - 1 ? node.next + 1 : node.next;
   company.give({
-    path: [...before, ...namesOn(way.slice(0, depth))],
+    path: [...pathBefore, ...choicesOn(nodePath.slice(0, depth))],
     state: node.state,
     choices: node.choices.slice(kept),
   });

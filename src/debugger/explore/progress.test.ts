@@ -37,21 +37,21 @@ test.each([
   ['depth-first', explore],
   ['breadth-first', findShortest],
 ])('a long %s exploration reports its progress every five seconds', (_, search) => {
-  const told: Progress[] = [];
+  const reports: Progress[] = [];
   // Every read of the clock advances it by 10 ms.
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (now += 10));
   const { states } = search(
     () => new Counter(20_000),
     {},
-    (progress) => told.push(progress),
+    (progress) => reports.push(progress),
   );
   expect(states).toBe(20_001);
-  expect(told.length).toBeGreaterThan(2);
-  for (const [i, { ms }] of told.entries()) expect(ms - (told[i - 1]?.ms ?? 0)).toBeGreaterThanOrEqual(5_000);
-  expect(told.at(-1)!.states).toBeGreaterThan(told[0]!.states);
-  expect(told[0]!.edges).toBeGreaterThan(0);
-  expect(told[0]!.open).toBeGreaterThan(0);
+  expect(reports.length).toBeGreaterThan(2);
+  for (const [i, { ms }] of reports.entries()) expect(ms - (reports[i - 1]?.ms ?? 0)).toBeGreaterThanOrEqual(5_000);
+  expect(reports.at(-1)!.states).toBeGreaterThan(reports[0]!.states);
+  expect(reports[0]!.edges).toBeGreaterThan(0);
+  expect(reports[0]!.open).toBeGreaterThan(0);
 });
 
 test('formatProgress returns one line of text', () => {

@@ -1,4 +1,4 @@
-import type { Choice } from './world.ts';
+import type { WorldChoice } from './world.ts';
 
 /** A growing array of integers; a plain array of millions of numbers needs several times the memory. */
 class Numbers {
@@ -24,7 +24,7 @@ class Numbers {
 }
 
 interface EdgeFacts {
-  readonly choice: Choice;
+  readonly choice: WorldChoice;
   readonly spawns: boolean;
   readonly ending: boolean;
 }
@@ -91,29 +91,29 @@ export class StateGraph {
     this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
   }
 
-  noteReached(state: number): void {
+  markReached(state: number): void {
     this.#reached.push(state);
   }
 
   /** Choices on the shortest path to the state that is farthest from the root. */
   depth(): number {
-    const { distance } = this.#shortestWays();
+    const { distance } = this.#searchPaths();
     return distance.reduce((farthest, one) => Math.max(farthest, one), 0);
   }
 
   coveringPaths(): string[][] {
-    const { cameBy } = this.#shortestWays();
-    const passed = new Set(Array.from(cameBy.subarray(1), (edge) => this.#from.at(edge)));
+    const { edgeTo } = this.#searchPaths();
+    const passed = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#from.at(edge)));
     const paths: string[][] = [];
     for (let state = 0; state < this.#states; state++) {
-      if (!passed.has(state)) paths.push(this.#pathBack(cameBy, state));
+      if (!passed.has(state)) paths.push(this.#pathBack(edgeTo, state));
     }
     return paths;
   }
 
-  shortestPathTo(state: number): string[] {
-    const { cameBy } = this.#shortestWays();
-    return this.#pathBack(cameBy, state);
+  pathTo(state: number): string[] {
+    const { edgeTo } = this.#searchPaths();
+    return this.#pathBack(edgeTo, state);
   }
 
   /**
@@ -128,8 +128,8 @@ export class StateGraph {
       if ((this.#facts.at(edge) & both) !== both || component[from] !== component[to]) continue;
       const name = this.#names[this.#choice.at(edge)]!;
       const within = (state: number): boolean => component[state] === component[from];
-      const back = this.#pathBack(this.#shortestWays(to, within).cameBy, from);
-      return { path: [...this.shortestPathTo(from), name], cycle: [name, ...back] };
+      const back = this.#pathBack(this.#searchPaths(to, within).edgeTo, from);
+      return { path: [...this.pathTo(from), name], cycle: [name, ...back] };
     }
     return undefined;
   }
@@ -139,18 +139,18 @@ export class StateGraph {
    * reached, because each choice that is possible repeatedly is taken eventually.
    */
   findDeadEnd(): string[] | undefined {
-    const within = this.#withinReach();
-    const { distance } = this.#shortestWays();
+    const within = this.#statesLeadingToGoal();
+    const { distance } = this.#searchPaths();
     let nearest = none;
     for (let state = 0; state < this.#states; state++) {
       if (within[state] !== 0 || distance[state] === none) continue;
       if (nearest === none || distance[state]! < distance[nearest]!) nearest = state;
     }
-    return nearest === none ? undefined : this.shortestPathTo(nearest);
+    return nearest === none ? undefined : this.pathTo(nearest);
   }
 
   /** 1 for each state from which fair choices lead to the goal, found by a backward search. */
-  #withinReach(): Uint8Array {
+  #statesLeadingToGoal(): Uint8Array {
     const { first, byState } = this.#edgesByState('to');
     const within = new Uint8Array(this.#states);
     const open: number[] = [];
@@ -178,10 +178,10 @@ export class StateGraph {
   }
 
   /** Breadth first; with `within`, over free edges between such states only. */
-  #shortestWays(start = 0, within?: (state: number) => boolean): { distance: Int32Array; cameBy: Int32Array } {
+  #searchPaths(start = 0, within?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
     const distance = new Int32Array(this.#states).fill(none);
-    const cameBy = new Int32Array(this.#states).fill(none);
+    const edgeTo = new Int32Array(this.#states).fill(none);
     const queue = new Int32Array(this.#states);
     let end = 0;
     if (this.#states > 0) {
@@ -196,16 +196,16 @@ export class StateGraph {
         if (distance[to] !== none) continue;
         if (within !== undefined && (!within(to) || (this.#facts.at(edge) & free) === 0)) continue;
         distance[to] = distance[state]! + 1;
-        cameBy[to] = edge;
+        edgeTo[to] = edge;
         queue[end++] = to;
       }
     }
-    return { distance, cameBy };
+    return { distance, edgeTo };
   }
 
-  #pathBack(cameBy: Int32Array, state: number): string[] {
+  #pathBack(edgeTo: Int32Array, state: number): string[] {
     const path: string[] = [];
-    for (let edge = cameBy[state]!; edge !== none; edge = cameBy[this.#from.at(edge)]!) {
+    for (let edge = edgeTo[state]!; edge !== none; edge = edgeTo[this.#from.at(edge)]!) {
       path.push(this.#names[this.#choice.at(edge)]!);
     }
     return path.reverse();

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { SeenHere, SharedStates } from './state-table.ts';
+import { LocalStateTable, SharedStateTable } from './state-table.ts';
 
 describe.each([
-  ['of one thread', () => new SeenHere()],
-  ['that threads share', () => new SharedStates(1_000)],
+  ['of one thread', () => new LocalStateTable()],
+  ['that threads share', () => new SharedStateTable(1_000)],
 ])('a table of states %s', (_, make) => {
   test('numbers states in order of their first visit and recognizes them again', () => {
     const states = make();
@@ -23,8 +23,8 @@ describe.each([
 
 describe('a state table that threads share', () => {
   test('has the same content for all threads that use its memory', () => {
-    const here = new SharedStates(100);
-    const there = new SharedStates(here.buffer);
+    const here = new SharedStateTable(100);
+    const there = new SharedStateTable(here.buffer);
     expect(here.claim('a')).toEqual({ state: 0, isNew: true });
     expect(there.claim('a')).toEqual({ state: 0, isNew: false });
     expect(there.claim('b').isNew).toBe(true);
@@ -32,7 +32,7 @@ describe('a state table that threads share', () => {
   });
 
   test('throws an error when it is full', () => {
-    const states = new SharedStates(4);
+    const states = new SharedStateTable(4);
     expect(() => {
       for (let i = 0; i < 10; i++) states.claim(`state ${i}`);
     }).toThrow('do not fit in memory');

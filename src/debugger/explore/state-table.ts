@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 
-export interface SeenStates {
+export interface StateTable {
   readonly size: number;
   /** The number of the state, in the order of first visits; `isNew` for the first visit. */
   claim(key: string): { readonly state: number; readonly isNew: boolean };
 }
 
 /** Stores a 128-bit digest instead of a key of about 1 kB. */
-export class SeenHere implements SeenStates {
+export class LocalStateTable implements StateTable {
   readonly #numbers = new Map<string, number>();
 
   get size(): number {
@@ -32,7 +32,7 @@ const beingWritten = -1;
  * A table in memory that threads share: a hash table with open addressing. If two threads claim a state at once,
  * `isNew` is true for one of them.
  */
-export class SharedStates implements SeenStates {
+export class SharedStateTable implements StateTable {
   readonly buffer: SharedArrayBuffer;
   readonly #count: Int32Array;
   /** Number of the state plus one. */
@@ -40,10 +40,11 @@ export class SharedStates implements SeenStates {
   readonly #keys: Int32Array;
   readonly #slots: number;
 
-  /** @param room the maximum number of states, or the buffer of another thread */
-  constructor(room: number | SharedArrayBuffer) {
-    const slots = typeof room === 'number' ? 2 ** Math.ceil(Math.log2(room * 2)) : (room.byteLength / 4 - 1) / 5;
-    this.buffer = typeof room === 'number' ? new SharedArrayBuffer(4 * (1 + slots * (1 + wordsOfKey))) : room;
+  /** @param capacity the maximum number of states, or the buffer of another thread */
+  constructor(capacity: number | SharedArrayBuffer) {
+    const slots =
+      typeof capacity === 'number' ? 2 ** Math.ceil(Math.log2(capacity * 2)) : (capacity.byteLength / 4 - 1) / 5;
+    this.buffer = typeof capacity === 'number' ? new SharedArrayBuffer(4 * (1 + slots * (1 + wordsOfKey))) : capacity;
     this.#slots = slots;
     this.#count = new Int32Array(this.buffer, 0, 1);
     this.#numbers = new Int32Array(this.buffer, 4, slots);

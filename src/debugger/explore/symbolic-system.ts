@@ -37,46 +37,46 @@ interface Timer {
 const inside = (actor: AnyActorRef): ActorInside => actor as unknown as ActorInside;
 const systemOf = (actor: AnyActorRef): SystemInside => actor.system as unknown as SystemInside;
 
-export interface RootOptions {
+export interface SymbolicRootOptions {
   readonly id: string;
   readonly input: unknown;
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
   /** Called before the root starts, whose effects may look up their world by its system. */
   readonly created?: (root: AnyActorRef) => void;
   /** Called for every event that an actor sends to the root, before the root receives it. */
-  readonly overhear?: (event: AnyEventObject) => void;
+  readonly onEvent?: (event: AnyEventObject) => void;
   /** Timers that never fire, by name: `epoch-1.notice`. */
-  readonly silences?: (timer: string) => boolean;
+  readonly isSilenced?: (timer: string) => boolean;
 }
 
 export interface ActorHome {
-  start(logic: AnyActorLogic, options: RootOptions): AnyActorRef;
+  start(logic: AnyActorLogic, options: SymbolicRootOptions): AnyActorRef;
   /** Called for a root that has ended and whose state is not needed any more. */
   forget(root: AnyActorRef): void;
 }
 
 /** Calls back with the error of a machine that failed, of the root itself or of a descendant. */
-export function onChartFailure(root: AnyActorRef, tell: (failure: string) => void): void {
+export function onChartFailure(root: AnyActorRef, onFailure: (failure: string) => void): void {
   const system = systemOf(root);
   const relay = system._relay;
   system._relay = (source, target, event) => {
-    if (event.type.startsWith('xstate.error.actor.') && isMachine(source)) tell(failureOf(source, event.error));
+    if (event.type.startsWith('xstate.error.actor.') && isMachine(source)) onFailure(failureOf(source, event.error));
     relay(source, target, event);
   };
-  onRootFailure(root, tell);
+  onRootFailure(root, onFailure);
 }
 
-export function listenAt(root: AnyActorRef, overhear: (event: AnyEventObject) => void): void {
+export function observeEvents(root: AnyActorRef, onEvent: (event: AnyEventObject) => void): void {
   const system = systemOf(root);
   const relay = system._relay;
   system._relay = (source, target, event) => {
-    if (target === root) overhear(event);
+    if (target === root) onEvent(event);
     relay(source, target, event);
   };
 }
 
-function onRootFailure(root: AnyActorRef, tell: (failure: string) => void): void {
-  root.subscribe({ error: (error: unknown) => tell(failureOf(root, error)) });
+function onRootFailure(root: AnyActorRef, onFailure: (failure: string) => void): void {
+  root.subscribe({ error: (error: unknown) => onFailure(failureOf(root, error)) });
 }
 
 const failureOf = (actor: AnyActorRef, error: unknown): string =>
@@ -91,8 +91,8 @@ export class SymbolicSystem implements ActorHome {
   #failures: readonly string[] = [];
 
   /** Starts a root actor; all roots share one time. */
-  start(logic: AnyActorLogic, { id, input, inspect, created, overhear, silences }: RootOptions): AnyActorRef {
-    this.#silences = silences ?? this.#silences;
+  start(logic: AnyActorLogic, { id, input, inspect, created, onEvent, isSilenced }: SymbolicRootOptions): AnyActorRef {
+    this.#silences = isSilenced ?? this.#silences;
     const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
     const scheduler = root.system.scheduler;
     scheduler.schedule = (source, target, event, delay, timer) => this.#schedule(source, target, event, delay, timer);
@@ -101,7 +101,7 @@ export class SymbolicSystem implements ActorHome {
       for (const [name, timer] of this.#timers) if (timer.source === source) this.#drop(name);
     };
     onChartFailure(root, this.#fail);
-    if (overhear !== undefined) listenAt(root, overhear);
+    if (onEvent !== undefined) observeEvents(root, onEvent);
     this.#roots = [...this.#roots, root];
     created?.(root);
     root.start();

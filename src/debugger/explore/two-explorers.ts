@@ -4,20 +4,20 @@
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import {
-  type Company,
   type Counterexample,
   type Exploration,
   explore,
   type Limits,
-  Search,
+  type PeerThread,
+  type ReportProgress,
+  StateSearch,
   type Task,
-  type TellProgress,
 } from './explorer.ts';
 import type { EdgeList } from './state-graph.ts';
-import { SharedStates } from './state-table.ts';
+import { SharedStateTable } from './state-table.ts';
 import type { World } from './world.ts';
 
-/** A module that calls {@link helpToExplore} with the same world. */
+/** A module that calls {@link runHelper} with the same world. */
 export interface Helper {
   readonly module: URL;
   /** Plain data from which the module creates the world. */
@@ -25,7 +25,7 @@ export interface Helper {
 }
 
 /** The `workerData` of the helper thread. */
-export interface HelpNeeded {
+export interface HelperData {
   readonly world: unknown;
   readonly limits: Limits;
   readonly states: SharedArrayBuffer;
@@ -34,7 +34,7 @@ export interface HelpNeeded {
 }
 
 /** Capacity of the state table: 160 MB. */
-const mostStates = 4_000_000;
+const maxStates = 4_000_000;
 
 type Outcome = Exploration['outcome'];
 type Message =
@@ -48,26 +48,26 @@ type Message =
   | { readonly kind: 'failure'; readonly error: unknown };
 
 /** Like `explore`, in half the time on two cores. */
-export function exploreInTwo(
+export function exploreWithHelper(
   begin: () => World,
   helper: Helper,
-  wanted: Limits = {},
-  tell?: TellProgress,
+  givenLimits: Limits = {},
+  report?: ReportProgress,
 ): Exploration {
-  const limits = { ...wanted, states: Math.min(mostStates, wanted.states ?? mostStates) };
-  const seen = new SharedStates(limits.states);
+  const limits = { ...givenLimits, states: Math.min(maxStates, givenLimits.states ?? maxStates) };
+  const seen = new SharedStateTable(limits.states);
   const control = new SharedArrayBuffer(4 * words);
   const { port1, port2 } = new MessageChannel();
-  const search = new Search(begin(), limits, seen, tell);
-  const needed: HelpNeeded = { world: helper.world, limits, states: seen.buffer, control, port: port2 };
+  const search = new StateSearch(begin(), limits, seen, report);
+  const needed: HelperData = { world: helper.world, limits, states: seen.buffer, control, port: port2 };
   const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
   // The helper is idle until it receives a task.
-  const company = new OtherThread(control, port1);
+  const company = new PeerThreadChannel(control, port1);
   try {
     const outcome = company.work(search, search.begin(company));
     const result = company.await();
     if (result !== undefined) search.join(result.edges, result.found);
-    if (search.found !== undefined) return explore(begin, wanted, tell);
+    if (search.found !== undefined) return explore(begin, givenLimits, report);
     const isWhole = outcome === 'complete' && (result === undefined || result.outcome === 'complete');
     return search.report(isWhole ? search.conclude() : 'limit');
   } finally {
@@ -76,16 +76,16 @@ export function exploreInTwo(
 }
 
 /** Runs in the helper thread and explores the tasks that it receives until all are done. */
-export function helpToExplore(begin: (world: unknown) => World, needed: HelpNeeded): void {
-  const search = new Search(begin(needed.world), needed.limits, new SharedStates(needed.states));
-  const company = new OtherThread(needed.control, needed.port);
+export function runHelper(begin: (world: unknown) => World, needed: HelperData): void {
+  const search = new StateSearch(begin(needed.world), needed.limits, new SharedStateTable(needed.states));
+  const company = new PeerThreadChannel(needed.control, needed.port);
   if (!company.join()) return;
-  const tell = (message: Message): void => needed.port.postMessage(message);
+  const report = (message: Message): void => needed.port.postMessage(message);
   try {
     const outcome = company.work(search, 'complete');
-    tell({ kind: 'result', edges: search.edges, found: search.found, outcome });
+    report({ kind: 'result', edges: search.edges, found: search.found, outcome });
   } catch (error) {
-    tell({ kind: 'failure', error });
+    report({ kind: 'failure', error });
   }
 }
 
@@ -99,7 +99,7 @@ const tooLate = 2;
 const threads = 2;
 const pollMs = 5;
 
-class OtherThread implements Company {
+class PeerThreadChannel implements PeerThread {
   readonly #control: Int32Array;
   readonly #port: MessagePort;
   #result: Extract<Message, { kind: 'result' }> | undefined;
@@ -123,12 +123,12 @@ class OtherThread implements Company {
   }
 
   /** Explores tasks of the other thread until both have no tasks left. */
-  work(search: Search, first: Outcome): Outcome {
+  work(search: StateSearch, first: Outcome): Outcome {
     let outcome = first;
     while (outcome === 'complete' && !this.isDone) {
       const task = this.#nextTask();
       if (task === undefined) return 'complete';
-      outcome = search.takeOver(task, this);
+      outcome = search.exploreTask(task, this);
     }
     if (outcome !== 'complete') Atomics.store(this.#control, done, 1);
     return outcome;

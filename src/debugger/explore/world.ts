@@ -4,13 +4,13 @@
  */
 export interface World {
   /** Events that may happen next; empty in a dead end. */
-  choices(): readonly Choice[];
+  choices(): readonly WorldChoice[];
   /** Applies a choice. The world is idle when this returns. */
   apply(choice: string): void;
   /** Worlds with the same key behave identically from then on. */
   key(): string;
   /** Violated invariants; the run ends in this state. */
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
   /** Processes started so far: a cycle of free choices that starts one is a livelock. */
   readonly spawned: number;
   /** Whether the world was ordered to end, after which no cycle is allowed. */
@@ -24,7 +24,7 @@ export interface World {
   save(): () => void;
 }
 
-export interface Choice {
+export interface WorldChoice {
   readonly name: string;
   /** Whether the choice uses no limited resource. A run of free choices must become idle. */
   readonly free: boolean;
@@ -32,7 +32,7 @@ export interface Choice {
   readonly fair?: boolean;
 }
 
-export interface Violation {
+export interface InvariantViolation {
   readonly invariant: string;
   /** The observed values. */
   readonly detail: string;

@@ -60,10 +60,10 @@ describe('a zone', () => {
   });
 
   test('has different keys before and after a mark has passed', () => {
-    const before = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
+    const earlier = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
     const after = Zone.empty.arm('mark', 1, 'mark').arm('timer', 10);
-    expect(before.orderKey()).not.toBe(after.orderKey());
-    expect(before.orderKey(true)).not.toBe(after.orderKey(true));
+    expect(earlier.orderKey()).not.toBe(after.orderKey());
+    expect(earlier.orderKey(true)).not.toBe(after.orderKey(true));
   });
 
   test('has the same order key for any age of a mark if pastIsPast is set', () => {
@@ -76,7 +76,7 @@ describe('a zone', () => {
 });
 
 interface Step {
-  readonly deed: 'arm' | 'cancel' | 'fire';
+  readonly operation: 'arm' | 'cancel' | 'fire';
   readonly kind: DeadlineKind;
   readonly ms: number;
   /** The fraction of the allowed time that passes before this step. */
@@ -85,7 +85,7 @@ interface Step {
 }
 
 const step = fc.record<Step>({
-  deed: fc.constantFrom('arm', 'arm', 'cancel', 'fire', 'fire'),
+  operation: fc.constantFrom('arm', 'arm', 'cancel', 'fire', 'fire'),
   kind: fc.constantFrom<DeadlineKind>('exact', 'exact', 'within', 'mark'),
   ms: fc.integer({ min: 0, max: 20 }),
   share: fc.constantFrom(0, 0.25, 0.5, 1),
@@ -103,12 +103,12 @@ class Timing {
     return Math.min(...[...this.due.values()].filter(({ kind }) => kind !== 'mark').map(({ at }) => at));
   }
 
-  take({ deed, kind, ms, share, which }: Step): void {
-    if (deed === 'fire') this.#fire(which);
+  take({ operation, kind, ms, share, which }: Step): void {
+    if (operation === 'fire') this.#fire(which);
     else {
       const left = this.soonest - this.now;
       this.now += share * (Number.isFinite(left) ? left : 10);
-      if (deed === 'arm') this.#arm(ms, kind);
+      if (operation === 'arm') this.#arm(ms, kind);
       else this.#cancel(which);
     }
     this.zone = this.zone.elapse();

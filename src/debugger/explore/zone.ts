@@ -55,16 +55,16 @@ export class Zone {
   }
 
   cancel(name: string): Zone {
-    const gone = this.#indexOf(name);
-    if (gone === -1) return this;
+    const removed = this.#indexOf(name);
+    if (removed === -1) return this;
     const size = this.#size;
     const next = new Float64Array((size - 1) ** 2);
     let at = 0;
     for (let i = 0; i < size; i++) {
-      if (i === gone) continue;
-      for (let j = 0; j < size; j++) if (j !== gone) next[at++] = this.#bound(i, j);
+      if (i === removed) continue;
+      for (let j = 0; j < size; j++) if (j !== removed) next[at++] = this.#bound(i, j);
     }
-    return new Zone(this.#deadlines.toSpliced(gone - 1, 1), next);
+    return new Zone(this.#deadlines.toSpliced(removed - 1, 1), next);
   }
 
   /** Renames a deadline. The new name must be unused. */

@@ -1,15 +1,15 @@
 /** Finding about deviations from sequence diagrams; the caller checks the trace. */
-import type { Verdict } from './finding.ts';
+import type { Finding } from './finding.ts';
 
-export const departuresRule = 'departures';
+export const deviationsRule = 'departures';
 
 /** @returns a finding at the first deviation, with their number; `undefined` without a deviation */
-export function departuresVerdict(departures: readonly { readonly index: number }[]): Verdict | undefined {
-  const [first, last] = [departures[0]?.index, departures.at(-1)?.index];
+export function deviationsFinding(deviations: readonly { readonly index: number }[]): Finding | undefined {
+  const [first, last] = [deviations[0]?.index, deviations.at(-1)?.index];
   if (first === undefined || last === undefined) return undefined;
-  const count = new Set(departures.map(({ index }) => index)).size;
+  const count = new Set(deviations.map(({ index }) => index)).size;
   return {
-    rule: departuresRule,
+    rule: deviationsRule,
     weight: 'bad',
     sentence:
       count === 1

@@ -1,29 +1,29 @@
-import { failedStart, gaveUp } from '../../runtime/findings/run-end.ts';
-import { count, spoken, text } from '../../runtime/findings/words.ts';
+import { failedStart, retriesExhaustedSentence } from '../../runtime/findings/run-end.ts';
+import { actorText, count, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { StateTags } from '../trace/state-tags.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
+import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { isRootEnd } from './program-end.ts';
 import { Serving, servingEvents } from './serving.ts';
 
 /** Consecutive failed starts until a start succeeded or the agent gave up. */
-export const failedTriesRule: VerdictRule = {
+export const failedStartsRule: FindingRule = {
   name: 'failed tries',
   reads: { events: [...servingEvents, 'epoch.failed', 'epoch.live'], kinds: ['transition', 'stop'] },
-  begin: () => new FailedTriesRun(),
+  begin: () => new FailedStartsRun(),
 };
 
-class FailedTriesRun implements RuleRun {
+class FailedStartsRun implements RuleRun {
   readonly #serving = new Serving();
   /** Indexes of the failures since an Envoy was last live. */
   #failures: number[] = [];
   /** Reasons of the first and of the last failure, which often differ. */
   #first = '';
   #last = '';
-  #toldGivenUp = false;
+  #reportedGivenUp = false;
   #tags: StateTags | undefined;
 
-  take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
+  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     this.#serving.take(record, index);
     if (record.kind === 'event') return this.#event(record, index);
     if (record.kind === 'transition') return this.#transition(record, index, run);
@@ -31,7 +31,7 @@ class FailedTriesRun implements RuleRun {
     return undefined;
   }
 
-  #event(record: TraceRecord & { kind: 'event' }, index: number): Verdict[] | undefined {
+  #event(record: TraceRecord & { kind: 'event' }, index: number): Finding[] | undefined {
     const { event } = record;
     const failed = failedStart(record);
     if (failed !== undefined) {
@@ -43,28 +43,29 @@ class FailedTriesRun implements RuleRun {
     if (event.type !== 'epoch.live') return undefined;
     const failures = this.#failures;
     this.#failures = [];
-    this.#toldGivenUp = false;
+    this.#reportedGivenUp = false;
     if (failures.length === 0) return undefined;
     return [
-      this.#verdict(
+      this.#finding(
         'note',
-        `${spoken(text(event.name))} is live after ${count(failures.length, 'failed attempt')}; ${this.#reasons()}`,
+        `${actorText(text(event.name))} is live after ${count(failures.length, 'failed attempt')}; ${this.#reasons()}`,
         index,
         failures,
       ),
     ];
   }
 
-  #transition({ actor, to }: TraceRecord & { kind: 'transition' }, index: number, run: Run): Verdict[] | undefined {
-    if (actor !== 'supervisor' || this.#toldGivenUp) return undefined;
+  #transition({ actor, to }: TraceRecord & { kind: 'transition' }, index: number, run: Run): Finding[] | undefined {
+    if (actor !== 'supervisor' || this.#reportedGivenUp) return undefined;
     this.#tags ??= new StateTags(run.header.machines);
     if (!this.#tags.of(actor, to).has('retries exhausted')) return undefined;
-    this.#toldGivenUp = true;
-    const who = this.#serving.name === undefined ? 'no Envoy serves' : `${spoken(this.#serving.name)} still serves`;
+    this.#reportedGivenUp = true;
+    const servingText =
+      this.#serving.name === undefined ? 'no Envoy serves' : `${actorText(this.#serving.name)} still serves`;
     return [
-      this.#verdict(
+      this.#finding(
         'bad',
-        `retries exhausted after ${count(this.#failures.length, 'attempt')}; ${this.#reasons()}; ${who}`,
+        `retries exhausted after ${count(this.#failures.length, 'attempt')}; ${this.#reasons()}; ${servingText}`,
         index,
         this.#failures,
       ),
@@ -72,9 +73,9 @@ class FailedTriesRun implements RuleRun {
   }
 
   /** The agent exits without an order to stop. */
-  #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Verdict[] | undefined {
+  #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding[] | undefined {
     if (!isRootEnd(record, run) || this.#failures.length === 0) return undefined;
-    return [this.#verdict('bad', gaveUp(this.#failures.length, this.#last), index, this.#failures)];
+    return [this.#finding('bad', retriesExhaustedSentence(this.#failures.length, this.#last), index, this.#failures)];
   }
 
   #reasons(): string {
@@ -82,7 +83,7 @@ class FailedTriesRun implements RuleRun {
     return this.#first === this.#last ? last : `first failure while ${this.#first}; ${last}`;
   }
 
-  #verdict(weight: Verdict['weight'], sentence: string, index: number, failures: readonly number[]): Verdict {
+  #finding(weight: Finding['weight'], sentence: string, index: number, failures: readonly number[]): Finding {
     const [root] = failures;
     return {
       rule: 'failed tries',

@@ -9,7 +9,7 @@ import type { TimePart } from './time-spent.ts';
 /** `bad`: something was or may be lost; `note`: important for the user; `fine`: as expected. */
 export type Weight = 'bad' | 'note' | 'fine';
 
-export interface Verdict {
+export interface Finding {
   readonly rule: string;
   readonly weight: Weight;
   /** Without the time, which is printed before it; no full stop. */
@@ -31,11 +31,11 @@ export interface Run extends RecordList {
 
 export interface RuleRun {
   /** Processes the record at an index and returns the resulting findings. */
-  take(record: TraceRecord, index: number, run: Run): readonly Verdict[] | undefined;
-  end?(run: Run): readonly Verdict[] | undefined;
+  take(record: TraceRecord, index: number, run: Run): readonly Finding[] | undefined;
+  end?(run: Run): readonly Finding[] | undefined;
 }
 
-export interface VerdictRule {
+export interface FindingRule {
   readonly name: string;
   /** The records that are passed to the rule. */
   readonly reads: {

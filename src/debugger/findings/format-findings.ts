@@ -1,26 +1,26 @@
 import { span } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
-import type { BrokenRule, Verdict, Weight } from './finding.ts';
+import type { BrokenRule, Finding, Weight } from './finding.ts';
 import type { TimePart } from './time-spent.ts';
 
 const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
 /** The longest parts that are shown. */
-const mostParts = 4;
+const maxParts = 4;
 
 /** One line per finding, with record number and time, followed by the time spent and the record for `--why`. */
-export function formatVerdicts(
-  verdicts: readonly Verdict[],
+export function formatFindings(
+  findings: readonly Finding[],
   broken: readonly BrokenRule[],
   records: readonly TraceRecord[],
   place: (record: TraceRecord) => string,
 ): string[] {
-  const lines = verdicts.flatMap((verdict) => {
-    const record = records[verdict.index]!;
+  const lines = findings.flatMap((finding) => {
+    const record = records[finding.index]!;
     const margin = ' '.repeat(place(record).length + 2);
-    const spent = spentText(verdict.spent ?? []);
+    const spent = spentText(finding.spent ?? []);
     return [
-      `${place(record)}  ${signs[verdict.weight]} ${visibleLine(verdict.sentence)}`,
+      `${place(record)}  ${signs[finding.weight]} ${visibleLine(finding.sentence)}`,
       ...(spent === '' ? [] : [`${margin}  ${visibleLine(spent)}`]),
     ];
   });
@@ -34,6 +34,6 @@ export function formatVerdicts(
 export function spentText(spent: readonly TimePart[]): string {
   if (spent.length === 0) return '';
   const all = spent.reduce((sum, { ms }) => sum + ms, 0);
-  const parts = spent.slice(0, mostParts).map(({ what, ms }) => `${span(ms)} ${what}`);
-  return `${span(all)}: ${parts.join(', ')}${spent.length > mostParts ? ', …' : ''}`;
+  const parts = spent.slice(0, maxParts).map(({ what, ms }) => `${span(ms)} ${what}`);
+  return `${span(all)}: ${parts.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
 }

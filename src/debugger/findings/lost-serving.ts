@@ -1,10 +1,10 @@
-import { span, spoken, text } from '../../runtime/findings/words.ts';
+import { actorText, span, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
+import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { Serving, servingEvents } from './serving.ts';
 
 /** The serving Envoy, or a draining one, exited without an order. */
-export const lostServingRule: VerdictRule = {
+export const lostServingRule: FindingRule = {
   name: 'lost serving',
   reads: { events: [...servingEvents, 'supervisor.stop', 'supervisor.stop-now', 'epoch.failed'], kinds: ['stop'] },
   begin: () => new LostServingRun(),
@@ -15,22 +15,22 @@ class LostServingRun implements RuleRun {
   /** The agent was ordered to stop or is exiting, so the last Envoy exits too. */
   #leaves = false;
 
-  take(record: TraceRecord, index: number): Verdict[] | undefined {
+  take(record: TraceRecord, index: number): Finding[] | undefined {
     const serving = this.#serving.name;
     this.#serving.take(record, index);
     this.#leaves ||= isStop(record) || (record.kind === 'stop' && record.actor === 'supervisor');
     if (record.kind !== 'event' || record.event.type !== 'epoch.failed' || record.to !== 'supervisor') return undefined;
     const { name, during, reason } = record.event;
     if (during !== 'serving' && during !== 'draining') return undefined;
-    const who = spoken(text(name));
-    const what = `${who} failed while ${during}`;
+    const epochName = actorText(text(name));
+    const failureText = `${epochName} failed while ${during}`;
     const rest =
-      during === 'draining' && serving !== undefined ? `; ${spoken(serving)} still serves and will be replaced` : '';
+      during === 'draining' && serving !== undefined ? `; ${actorText(serving)} still serves and will be replaced` : '';
     return [
       {
         rule: 'lost serving',
         weight: 'bad',
-        sentence: `${what}: ${text(reason)}${rest}`,
+        sentence: `${failureText}: ${text(reason)}${rest}`,
         index,
         range: [index, index],
         root: index,
@@ -38,7 +38,7 @@ class LostServingRun implements RuleRun {
     ];
   }
 
-  end(run: Run): Verdict[] | undefined {
+  end(run: Run): Finding[] | undefined {
     const { lostAt, lostIndex } = this.#serving;
     const last = run.recordAt(run.length - 1);
     if (this.#leaves || lostAt === undefined || last === undefined) return undefined;

@@ -1,11 +1,17 @@
-import { endedAsOrdered, endedInTrouble, endOrders, isEndOrder, troubleOf } from '../../runtime/findings/run-end.ts';
+import {
+  endOrders,
+  errorEndSentence,
+  isEndOrder,
+  orderedEndSentence,
+  troubleOf,
+} from '../../runtime/findings/run-end.ts';
 import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain } from '../trace/cause-chain.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
+import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 
 /** The end of the program: as ordered, with an error, or missing in the trace. */
-export const endingRule: VerdictRule = {
+export const endingRule: FindingRule = {
   name: 'ending',
   reads: { events: [...endOrders, 'epoch.failed', 'epoch.live'], kinds: ['spawn', 'stop'] },
   begin: () => new EndingRun(),
@@ -17,7 +23,7 @@ class EndingRun implements RuleRun {
   /** Failed starts since the last success; above 0, the rule for failed starts reports the end instead. */
   #failedTries = 0;
 
-  take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
+  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     if (record.kind === 'event' && isEndOrder(record.event)) this.#ordered ??= index;
     if (record.kind === 'event' && record.event.type === 'epoch.failed') this.#failedTries++;
     if (record.kind === 'event' && record.event.type === 'epoch.live') this.#failedTries = 0;
@@ -31,7 +37,7 @@ class EndingRun implements RuleRun {
       {
         rule: 'ending',
         weight: 'fine',
-        sentence: endedAsOrdered(record.t - order.t, order.event),
+        sentence: orderedEndSentence(record.t - order.t, order.event),
         index,
         range: [this.#ordered, index],
         root: this.#ordered,
@@ -39,7 +45,7 @@ class EndingRun implements RuleRun {
     ];
   }
 
-  #inTrouble(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Verdict {
+  #inTrouble(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding {
     const trouble = troubleOf(record.output);
     const root = causeChain(run, index, ({ how }) => how === 'cause').links.at(-1)?.index;
     return {
@@ -48,14 +54,14 @@ class EndingRun implements RuleRun {
       sentence:
         run.header.foreign === true
           ? `${record.actor} failed: ${text(record.error)}`
-          : endedInTrouble(trouble.length > 0 ? trouble : [text(record.error)]),
+          : errorEndSentence(trouble.length > 0 ? trouble : [text(record.error)]),
       index,
       range: [root ?? index, index],
       ...(root !== undefined && { root }),
     };
   }
 
-  end({ length }: Run): Verdict[] | undefined {
+  end({ length }: Run): Finding[] | undefined {
     const index = length - 1;
     if (this.#ended || index < 0) return undefined;
     const sentence =

@@ -1,11 +1,11 @@
 import { count, span, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
+import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { timeSpent } from './time-spent.ts';
 
 /** Pushes of the control plane that were slow, measured from the change to the last client. */
-export const pushRule: VerdictRule = {
+export const pushRule: FindingRule = {
   name: 'push',
   reads: { events: ['clients.push', 'clients.served'] },
   begin: () => new PushRun(),
@@ -17,7 +17,7 @@ const slowMs = 1_000;
 class PushRun implements RuleRun {
   #pushed: number | undefined;
 
-  take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
+  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     if (record.kind !== 'event') return undefined;
     if (record.event.type === 'clients.push') {
       this.#pushed = index;
@@ -33,12 +33,12 @@ class PushRun implements RuleRun {
     const took = record.t - from;
     if (took < slowMs) return undefined;
     const configs = Array.isArray(order.event.configs) ? order.event.configs.length : 0;
-    const what = order.event.forced === true ? 'all configuration' : count(configs, 'changed object');
+    const pushedText = order.event.forced === true ? 'all configuration' : count(configs, 'changed object');
     return [
       {
         rule: 'push',
         weight: 'note',
-        sentence: `slow push: ${what}, version ${text(order.event.version)}, sent to all clients ${span(took)} after the change`,
+        sentence: `slow push: ${pushedText}, version ${text(order.event.version)}, sent to all clients ${span(took)} after the change`,
         index,
         range: [root?.index ?? pushed, index],
         ...(root !== undefined && { root: root.index }),

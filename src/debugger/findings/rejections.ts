@@ -1,25 +1,25 @@
 import { count, fileName, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import type { RuleRun, Verdict, VerdictRule } from './finding.ts';
+import type { Finding, FindingRule, RuleRun } from './finding.ts';
 
 /** Rejections of certificates by the agent, of configuration by the control plane, and of responses by a proxy. */
-export const refusedRule: VerdictRule = {
+export const rejectionRule: FindingRule = {
   name: 'refused',
   reads: {
     events: ['config.rejected', 'configs.rejected', 'settings.rejected', 'request.classified'],
     kinds: ['unexpected'],
   },
-  begin: () => new RefusedRun(),
+  begin: () => new RejectionRun(),
 };
 
-class RefusedRun implements RuleRun {
+class RejectionRun implements RuleRun {
   /** One finding per type and reason, at the first proxy that rejects it. */
   readonly #rejections = new Set<string>();
 
-  take(record: TraceRecord, index: number): Verdict[] | undefined {
+  take(record: TraceRecord, index: number): Finding[] | undefined {
     if (record.kind === 'unexpected') {
       return [
-        verdict(index, `${record.actor} dropped unexpected event ${record.on} in state ${record.state || '(none)'}`),
+        findingOf(index, `${record.actor} dropped unexpected event ${record.on} in state ${record.state || '(none)'}`),
       ];
     }
     if (record.kind !== 'event') return undefined;
@@ -28,14 +28,14 @@ class RefusedRun implements RuleRun {
       case 'config.rejected':
       case 'configs.rejected':
       case 'settings.rejected':
-        return [verdict(index, refusal(event))];
+        return [findingOf(index, refusal(event))];
       case 'request.classified': {
         if (event.verdict !== 'rejection') return undefined;
         const type = text(event.typeUrl).replace(/^.*\./, '');
         const key = `${type} ${text(event.reason)}`;
         if (this.#rejections.has(key)) return undefined;
         this.#rejections.add(key);
-        return [verdict(index, `the proxy of ${from} rejected ${type}: ${text(event.reason)}`)];
+        return [findingOf(index, `the proxy of ${from} rejected ${type}: ${text(event.reason)}`)];
       }
       default:
         return undefined;
@@ -48,17 +48,17 @@ function refusal(event: { readonly [field: string]: unknown }): string {
   if (typeof event.reason === 'string') return `${kept}: ${text(event.reason)}`;
   const problems: readonly unknown[] = Array.isArray(event.problems) ? event.problems : [];
   const more = problems.length > 1 ? ` (and ${count(problems.length - 1, 'more error')})` : '';
-  return `${kept}: ${problemInWords(problems[0])}${more}`;
+  return `${kept}: ${describeProblem(problems[0])}${more}`;
 }
 
 /** `routes.yaml:4: spec.hosts: must be a list, got 5`. */
-function problemInWords(problem: unknown): string {
+function describeProblem(problem: unknown): string {
   const { place, field, message } = Object(problem) as { place?: unknown; field?: unknown; message?: unknown };
   const { file, line } = Object(place) as { file?: unknown; line?: unknown };
   const where = typeof file === 'string' ? [`${fileName(file)}${typeof line === 'number' ? `:${line}` : ''}`] : [];
   return text([...where, ...(typeof field === 'string' && field !== '' ? [field] : []), text(message)].join(': '));
 }
 
-function verdict(index: number, sentence: string): Verdict {
+function findingOf(index: number, sentence: string): Finding {
   return { rule: 'refused', weight: 'bad', sentence, index, range: [index, index], root: index };
 }

@@ -1,13 +1,13 @@
 import type { RestartReason } from '../../../machines/agent/protocol.ts';
-import { fileName, span, spoken, text } from '../../runtime/findings/words.ts';
+import { actorText, fileName, span, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
-import type { RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
+import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { Serving, servingEvents } from './serving.ts';
 import { timeSpent } from './time-spent.ts';
 
 /** An Envoy began to serve: the first one, or a replacement, with the reason. */
-export const restartRule: VerdictRule = {
+export const restartRule: FindingRule = {
   name: 'restart',
   reads: { events: [...servingEvents, 'restart.decided', 'supervisor.stop', 'supervisor.stop-now'] },
   begin: () => new RestartRun(),
@@ -19,8 +19,8 @@ class RestartRun implements RuleRun {
   /** The reason of the last planned start; retries keep the reason of the first attempt. */
   #reason = '';
 
-  take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
-    const before = this.#serving.name;
+  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
+    const previousEpoch = this.#serving.name;
     const { lostAt, hasServed } = this.#serving;
     this.#serving.take(record, index);
     if (record.kind !== 'event') return undefined;
@@ -29,15 +29,15 @@ class RestartRun implements RuleRun {
     if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#stopping = true;
     if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#stopping) return undefined;
     const lost = this.#reason !== '' && !requestedReasons.has(this.#reason);
-    const { links } = causeChain(run, index, lost ? isLoss : isOrder);
+    const { links } = causeChain(run, index, lost ? isEnvoyLoss : isRestartOrder);
     const root = links.at(-1);
     const gap = lostAt === undefined ? 0 : record.t - lostAt;
     const why = root === undefined ? 'cause not in the trace' : reasonOf(root, links, run);
-    const name = spoken(event.name);
+    const name = actorText(event.name);
     const change =
-      before === undefined
+      previousEpoch === undefined
         ? `serves after ${span(gap)} of downtime`
-        : `replaced ${spoken(before)} with ${gap === 0 ? 'no' : span(gap)} downtime`;
+        : `replaced ${actorText(previousEpoch)} with ${gap === 0 ? 'no' : span(gap)} downtime`;
     const sentence = hasServed
       ? `${name} ${change}: ${why}`
       : `${name} is live ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
@@ -68,13 +68,13 @@ const requestedReasons: ReadonlySet<string> = new Set([
  * The root cause of a requested restart. Earlier causes only show how the agent waited for it; failed starts in between
  * are skipped.
  */
-export function isOrder({ record }: CauseLink): boolean {
+export function isRestartOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
 }
 
 /** The root cause of an unrequested restart: the exit of an Envoy that served or drained. */
-function isLoss({ record }: CauseLink): boolean {
+function isEnvoyLoss({ record }: CauseLink): boolean {
   if (record.kind !== 'event' || record.event.type !== 'epoch.failed') return false;
   return record.event.during === 'serving' || record.event.during === 'draining';
 }
@@ -88,26 +88,28 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
     case 'signal.received':
       return `${text(event.signal)} received`;
     case 'epoch.failed':
-      return `${spoken(text(event.name))} failed (${text(event.reason)})`;
+      return `${actorText(text(event.name))} failed (${text(event.reason)})`;
     default:
       return event.type;
   }
 }
 
 /** Limit of inspected changes, in addition to the first one. */
-const mostChanges = 100;
-const mostNamed = 3;
+const maxChanges = 100;
+const maxNamedFiles = 3;
 
 /**
  * The names of all changed files that led to the configuration of this start, without duplicates: a certificate and its
  * key are two files.
  */
 function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
-  const told = links.find(({ record }) => record.kind === 'event' && record.event.type === 'config.changed')?.index;
+  const changedAt = links.find(
+    ({ record }) => record.kind === 'event' && record.event.type === 'config.changed',
+  )?.index;
   const names = new Set<string>();
-  let at = told ?? links.at(-1)!.index + 1;
-  for (let looked = 0; looked < mostChanges; looked++) {
-    const found = run.lastAbout(to, ['event'], at);
+  let at = changedAt ?? links.at(-1)!.index + 1;
+  for (let inspected = 0; inspected < maxChanges; inspected++) {
+    const found = run.lastIndexAbout(to, ['event'], at);
     const record = found === undefined ? undefined : run.recordAt(found);
     if (found === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
     if (record.event.type === 'files.changed') {
@@ -116,7 +118,7 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
     at = found;
   }
   const all = [...names].reverse();
-  return all.length <= mostNamed ? all : [...all.slice(0, mostNamed), `${all.length - mostNamed} more`];
+  return all.length <= maxNamedFiles ? all : [...all.slice(0, maxNamedFiles), `${all.length - maxNamedFiles} more`];
 }
 
 /** `tls.crt`, or `files in certs/` for a Kubernetes volume. */

@@ -11,7 +11,7 @@ export interface TimePart {
   readonly ms: number;
 }
 
-const leastMs = 1;
+const minMs = 1;
 
 /**
  * @param from the last record
@@ -22,17 +22,17 @@ export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimeP
   let later = from;
   for (const { record } of links) {
     const ms = later.t - record.t;
-    if (ms > 0) spent.set(spender(later), (spent.get(spender(later)) ?? 0) + ms);
+    if (ms > 0) spent.set(actorSpendingTime(later), (spent.get(actorSpendingTime(later)) ?? 0) + ms);
     later = record;
   }
   return [...spent]
     .map(([what, ms]) => ({ what, ms }))
-    .filter(({ ms }) => ms >= leastMs)
+    .filter(({ ms }) => ms >= minMs)
     .sort((a, b) => b.ms - a.ms);
 }
 
 /** Only timers and effects take time; charts take none. */
-function spender(record: TraceRecord): string {
+function actorSpendingTime(record: TraceRecord): string {
   switch (record.kind) {
     case 'timer':
       return `timer ${record.timer} of ${record.actor}`;

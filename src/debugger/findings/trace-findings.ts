@@ -1,41 +1,41 @@
 import { messageOf } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ProgramRun, ProgramRuns } from '../trace/program-runs.ts';
-import { failedTriesRule } from './failed-starts.ts';
-import type { BrokenRule, RuleRun, Run, Verdict, VerdictRule } from './finding.ts';
+import { failedStartsRule } from './failed-starts.ts';
+import type { BrokenRule, Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { lostServingRule } from './lost-serving.ts';
 import { endingRule } from './program-end.ts';
 import { pushRule } from './push.ts';
-import { refusedRule } from './rejections.ts';
+import { rejectionRule } from './rejections.ts';
 import { restartRule } from './restart.ts';
 
 /** All rules. A new rule needs a file and an entry here. */
-export const rules: readonly VerdictRule[] = [
+export const rules: readonly FindingRule[] = [
   restartRule,
   lostServingRule,
-  failedTriesRule,
-  refusedRule,
+  failedStartsRule,
+  rejectionRule,
   pushRule,
   endingRule,
 ];
 
 /** Limit per rule; more findings of one rule have a common cause. */
-const mostOfARule = 1_000;
+const maxPerRule = 1_000;
 
-interface OwnVerdicts extends ProgramRun {
-  readonly verdicts: Verdicts;
+interface ProgramFindings extends ProgramRun {
+  readonly findings: TraceFindings;
 }
 
 interface Programs {
   readonly runs: ProgramRuns;
   /** By label of the program. */
-  readonly verdicts: ReadonlyMap<string, OwnVerdicts>;
+  readonly findings: ReadonlyMap<string, ProgramFindings>;
 }
 
-function amongAll({ sentence, index, range, root, ...verdict }: Verdict, { label, places }: ProgramRun): Verdict {
-  const at = (own: number): number => places[own]!;
+function inMergedTrace({ sentence, index, range, root, ...finding }: Finding, { label, indexes }: ProgramRun): Finding {
+  const at = (ownIndex: number): number => indexes[ownIndex]!;
   return {
-    ...verdict,
+    ...finding,
     sentence: `${label}: ${sentence}`,
     index: at(index),
     range: [at(range[0]), at(range[1])],
@@ -44,31 +44,33 @@ function amongAll({ sentence, index, range, root, ...verdict }: Verdict, { label
 }
 
 /** A rule with its state for this trace. */
-interface Asked {
+interface ActiveRule {
   readonly name: string;
   readonly run: RuleRun;
   found: number;
 }
 
 /** The findings for a growing trace. In a merged trace the rules are applied to each program separately. */
-export class Verdicts {
+export class TraceFindings {
   readonly #run: Run;
   readonly #programs: Programs | undefined;
-  readonly #rules: Asked[];
+  readonly #rules: ActiveRule[];
   /** Rules by the event types and by the kinds of other records that they need. */
-  readonly #byEvent = new Map<string, Asked[]>();
-  readonly #byKind = new Map<TraceRecord['kind'], Asked[]>();
-  readonly #found: Verdict[] = [];
+  readonly #byEvent = new Map<string, ActiveRule[]>();
+  readonly #byKind = new Map<TraceRecord['kind'], ActiveRule[]>();
+  readonly #found: Finding[] = [];
   readonly #broken: BrokenRule[] = [];
   #read = 0;
 
-  constructor(run: Run, use: readonly VerdictRule[] = rules) {
+  constructor(run: Run, use: readonly FindingRule[] = rules) {
     this.#run = run;
     const { programs } = run.header;
     if (programs !== undefined) {
       const runs = new ProgramRuns(run.header, programs);
-      const own = runs.all.map((one) => [one.label, { ...one, verdicts: new Verdicts(one.run, use) }] as const);
-      this.#programs = { runs, verdicts: new Map(own) };
+      const programFindings = runs.all.map(
+        (one) => [one.label, { ...one, findings: new TraceFindings(one.run, use) }] as const,
+      );
+      this.#programs = { runs, findings: new Map(programFindings) };
       this.#rules = [];
       return;
     }
@@ -80,12 +82,12 @@ export class Verdicts {
   }
 
   /** In the order of their records. */
-  get found(): readonly Verdict[] {
+  get found(): readonly Finding[] {
     return this.#found;
   }
 
   get broken(): readonly BrokenRule[] {
-    return [...this.#broken, ...this.#own().flatMap(({ verdicts }) => verdicts.broken)];
+    return [...this.#broken, ...this.#programFindings().flatMap(({ findings }) => findings.broken)];
   }
 
   /** Processes the records that were added since the last call. */
@@ -97,43 +99,49 @@ export class Verdicts {
   take(record: TraceRecord): void {
     const index = this.#read++;
     if (this.#programs !== undefined) {
-      this.#takeOwn(this.#programs, record, index);
+      this.#takeProgramRecord(this.#programs, record, index);
       return;
     }
-    const asked = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
-    if (asked !== undefined) this.#found.push(...this.#ask(asked, (rule) => rule.take(record, index, this.#run)));
+    const activeRules = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
+    if (activeRules !== undefined)
+      this.#found.push(...this.#applyRules(activeRules, (rule) => rule.take(record, index, this.#run)));
   }
 
   /** Additional findings if the trace ends here. */
-  atEnd(): readonly Verdict[] {
+  atEnd(): readonly Finding[] {
     if (this.#programs !== undefined) {
-      return this.#own().flatMap((own) => own.verdicts.atEnd().map((verdict) => amongAll(verdict, own)));
+      return this.#programFindings().flatMap((program) =>
+        program.findings.atEnd().map((finding) => inMergedTrace(finding, program)),
+      );
     }
-    return this.#ask(this.#rules, (rule) => rule.end?.(this.#run));
+    return this.#applyRules(this.#rules, (rule) => rule.end?.(this.#run));
   }
 
-  #own(): readonly OwnVerdicts[] {
-    return [...(this.#programs?.verdicts.values() ?? [])];
+  #programFindings(): readonly ProgramFindings[] {
+    return [...(this.#programs?.findings.values() ?? [])];
   }
 
-  #takeOwn({ runs, verdicts }: Programs, record: TraceRecord, index: number): void {
+  #takeProgramRecord({ runs, findings }: Programs, record: TraceRecord, index: number): void {
     const found = runs.add(record, index);
     if (found === undefined) return;
-    const own = verdicts.get(found.label)!;
-    const before = own.verdicts.found.length;
-    own.verdicts.take(found.record);
-    this.#found.push(...own.verdicts.found.slice(before).map((verdict) => amongAll(verdict, own)));
+    const program = findings.get(found.label)!;
+    const previousCount = program.findings.found.length;
+    program.findings.take(found.record);
+    this.#found.push(...program.findings.found.slice(previousCount).map((finding) => inMergedTrace(finding, program)));
   }
 
-  #ask(asked: readonly Asked[], question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {
-    const all: Verdict[] = [];
-    for (const rule of [...asked]) {
+  #applyRules(
+    activeRules: readonly ActiveRule[],
+    question: (rule: RuleRun) => readonly Finding[] | undefined,
+  ): readonly Finding[] {
+    const all: Finding[] = [];
+    for (const rule of [...activeRules]) {
       // Further findings are dropped, so the rule need not follow the trace unless it reports at the end.
-      if (rule.found >= mostOfARule && rule.run.end === undefined) continue;
+      if (rule.found >= maxPerRule && rule.run.end === undefined) continue;
       try {
         const found = question(rule.run) ?? [];
         rule.found += found.length;
-        if (rule.found <= mostOfARule) all.push(...found);
+        if (rule.found <= maxPerRule) all.push(...found);
       } catch (error) {
         for (const list of [this.#rules, ...this.#byEvent.values(), ...this.#byKind.values()]) {
           const at = list.indexOf(rule);
@@ -146,7 +154,7 @@ export class Verdicts {
   }
 }
 
-function listOf<Key>(lists: Map<Key, Asked[]>, key: Key): Asked[] {
+function listOf<Key>(lists: Map<Key, ActiveRule[]>, key: Key): ActiveRule[] {
   const list = lists.get(key) ?? [];
   lists.set(key, list);
   return list;

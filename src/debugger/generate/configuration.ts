@@ -8,7 +8,7 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   const { snapshot } = run;
   if (snapshot.status !== 'active') return [];
   const state: SampledState = { value: snapshot.value, context: snapshot.context };
-  const handled = new Set(run.active.flatMap((node) => [...node.transitions.keys()]));
+  const handled = new Set(run.activeNodes.flatMap((node) => [...node.transitions.keys()]));
   const handles = (type: string): boolean => [...handled].some((descriptor) => matchesDescriptor(type, descriptor));
   const types = new Set([
     ...[...handled].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),

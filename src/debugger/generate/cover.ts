@@ -5,14 +5,14 @@ import { type Cover, stepLabel } from './suite.ts';
 import { descriptorName, nodeName, type Targets, type TransitionTarget } from './targets.ts';
 import { type Configuration, type Edge, edgesTo, type Walk } from './walk.ts';
 
-export interface Chosen {
+export interface SelectedRun {
   readonly edges: readonly Edge[];
   /** Names of the targets that this run covers first. */
   readonly covers: readonly string[];
 }
 
-export interface Choice {
-  readonly chosen: readonly Chosen[];
+export interface RunSelection {
+  readonly chosen: readonly SelectedRun[];
   readonly bounds: readonly string[];
 }
 
@@ -26,59 +26,59 @@ const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
  * Covers states and transitions by the fewest of the shortest runs; or selects all runs that visit no configuration
  * twice.
  */
-export function choose(walked: Walk, targets: Targets, cover: Cover, limit: number): Choice {
+export function selectRuns(walked: Walk, targets: Targets, cover: Cover, limit: number): RunSelection {
   if (cover === 'paths') return simplePaths(walked, limit);
   const names = new Map<Covered, string>(namedTransitions(targets));
   const coveredBy = (edge: Edge): readonly Covered[] => [...edge.active, ...edge.taken, ...refusals(edge, names)];
-  const wanted =
+  const uncovered =
     cover === 'states'
       ? new Map<Covered, string>(targets.states.map((node) => [node, nodeName(node)]))
       : new Map(names);
   if (cover === 'transitions') {
-    for (const refusal of walked.edges.flatMap((edge) => refusals(edge, names))) wanted.set(refusal, refusal);
+    for (const refusal of walked.edges.flatMap((edge) => refusals(edge, names))) uncovered.set(refusal, refusal);
   }
-  for (const seen of begun(walked)) wanted.delete(seen);
-  return { chosen: fewest(shortestRuns(walked, wanted, coveredBy), wanted, coveredBy), bounds: [] };
+  for (const seen of coveredByStart(walked)) uncovered.delete(seen);
+  return { chosen: minimalRuns(shortRuns(walked, uncovered, coveredBy), uncovered, coveredBy), bounds: [] };
 }
 
 const namedTransitions = ({ transitions }: Targets): [Covered, string][] =>
   transitions.map(({ definition, name }) => [definition, name]);
 
 /** For each target the first run that covers it: edges are sorted by distance. */
-function shortestRuns(
+function shortRuns(
   walked: Walk,
-  wanted: ReadonlyMap<Covered, string>,
+  uncovered: ReadonlyMap<Covered, string>,
   coveredBy: (edge: Edge) => readonly Covered[],
 ): Edge[][] {
   const found = new Set<Covered>();
   return walked.edges.flatMap((edge) => {
-    const news = coveredBy(edge).filter((covered) => wanted.has(covered) && !found.has(covered));
+    const news = coveredBy(edge).filter((covered) => uncovered.has(covered) && !found.has(covered));
     for (const covered of news) found.add(covered);
     return news.length === 0 ? [] : [[...edgesTo(edge.from), edge]];
   });
 }
 
 /** Longer runs cover the targets of shorter ones as well. */
-function fewest(
+function minimalRuns(
   runs: readonly Edge[][],
-  wanted: ReadonlyMap<Covered, string>,
+  uncovered: ReadonlyMap<Covered, string>,
   coveredBy: (edge: Edge) => readonly Covered[],
-): Chosen[] {
-  const open = new Set(wanted.keys());
+): SelectedRun[] {
+  const open = new Set(uncovered.keys());
   const chosen = runs
     .toSorted((a, b) => b.length - a.length)
-    .flatMap((edges): Chosen[] => {
+    .flatMap((edges): SelectedRun[] => {
       // The targets of the last edge are the purpose of the run and are listed first.
       const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => open.has(covered));
       for (const covered of news) open.delete(covered);
-      return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => wanted.get(covered)!) }];
+      return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => uncovered.get(covered)!) }];
     });
   return chosen.toReversed();
 }
 
 /** Depth first. A run is chosen when it cannot be extended, so none is the prefix of another. */
-function simplePaths(walked: Walk, limit: number): Choice {
-  const chosen: Chosen[] = [];
+function simplePaths(walked: Walk, limit: number): RunSelection {
+  const chosen: SelectedRun[] = [];
   let more = 0;
   // An edge back to the same configuration is in no path. Each is chosen once, after the path to its configuration.
   const extend = (at: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
@@ -131,7 +131,7 @@ function whyNotSent(descriptor: string, unless: string): string {
 
 const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ' (the exploration was limited)');
 
-export function begun({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {
+export function coveredByStart({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {
   return starts.flatMap(({ active, taken }) => [...active, ...taken]);
 }
 

@@ -47,9 +47,9 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
 /** Numbered if there are several. */
 const startName = ({ starts }: Suite, index: number): string => (starts.length === 1 ? 'start' : `start${index + 1}`);
 
-function shareLines(what: string, { covered, total, missing }: Share): string[] {
+function shareLines(targetKind: string, { covered, total, missing }: Share): string[] {
   return [
-    `// Covers ${covered} of ${total} ${what}.`,
+    `// Covers ${covered} of ${total} ${targetKind}.`,
     ...missing.map((target) => comment(`  not ${target.what}: ${target.why}`)),
   ];
 }

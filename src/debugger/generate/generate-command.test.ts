@@ -64,8 +64,8 @@ async function generated(machine: string, options: Partial<GenerateCommandOption
 
 describe('a generated vitest file', () => {
   test('passes on the machine, and fails on a changed machine', async () => {
-    const made = await chartpilot('generate', 'reservation.machine.ts', '-o', 'reservation.machine.test.ts');
-    expect(made).toMatchObject({ code: 0, out: '', error: expect.stringContaining('8 of 8 covered') });
+    const result = await chartpilot('generate', 'reservation.machine.ts', '-o', 'reservation.machine.test.ts');
+    expect(result).toMatchObject({ code: 0, out: '', error: expect.stringContaining('8 of 8 covered') });
     expect(await vitest()).toMatchObject({ code: 0, out: expect.stringMatching(/Tests .*6 passed/) });
 
     breakMachine("{ guard: 'mayTryAgain', target: 'waiting', actions: 'countFailure' },", '');

@@ -13,18 +13,18 @@ const stepsOf = ({ tests }: Suite): string[] =>
   tests.map(({ steps }) => steps.map(({ do: step, expect: { state } }) => `${stepLabel(step)} → ${state}`).join(', '));
 
 /** The deviations of a machine from the tests of a suite. */
-const departures = (suite: Suite, machine: AnyStateMachine): string[] =>
+const deviations = (suite: Suite, machine: AnyStateMachine): string[] =>
   suite.tests.flatMap((each) => departureOf(machine, suite, each) ?? []);
 
 /** A lamp that is switched on and off, and turns off by itself. */
-const lamp = (change: { delayMs?: number; offTarget?: string; told?: string } = {}) =>
+const lamp = (change: { delayMs?: number; offTarget?: string; eventName?: string } = {}) =>
   createMachine({
     id: 'lamp',
     initial: 'dark',
     states: {
       dark: { on: { 'switch.pressed': 'lit' } },
       lit: {
-        entry: sendTo(({ system }) => system.get('meter'), { type: change.told ?? 'power.used' }),
+        entry: sendTo(({ system }) => system.get('meter'), { type: change.eventName ?? 'power.used' }),
         after: { [change.delayMs ?? 1_000]: 'dark' },
         on: { 'switch.pressed': change.offTarget ?? 'dark', 'bulb.died': 'broken' },
       },
@@ -197,7 +197,7 @@ describe('a generated suite lists as not covered', () => {
 describe('a generated test', () => {
   test('passes on the machine that it was generated from', () => {
     for (const cover of ['states', 'transitions', 'paths'] as const) {
-      expect(departures(generated(lamp(), {}, { cover }), lamp())).toEqual([]);
+      expect(deviations(generated(lamp(), {}, { cover }), lamp())).toEqual([]);
     }
   });
 
@@ -205,9 +205,9 @@ describe('a generated test', () => {
     ['another target of a transition', { offTarget: 'lit' }, /switch.pressed: state: expected "dark", got "lit"/],
     ['a longer delay', { delayMs: 1_001 }, /after 1000: state: expected "dark", got "lit"/],
     ['a shorter delay', { delayMs: 999 }, /a timer elapsed before 1000 ms/],
-    ['another sent event', { told: 'power.wasted' }, /sent: expected .*, got \["power.wasted to meter"\]/],
+    ['another sent event', { eventName: 'power.wasted' }, /sent: expected .*, got \["power.wasted to meter"\]/],
   ])('fails on a machine with %s', (_, change, message) => {
-    expect(departures(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
+    expect(deviations(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
   });
 
   test('does not run the effects of named actions, and checks emitted events', () => {

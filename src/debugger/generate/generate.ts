@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate';
-import { begun, type Chosen, choose, wasActive, whyMissing, whyNeverEntered } from './cover.ts';
+import { coveredByStart, type SelectedRun, selectRuns, wasActive, whyMissing, whyNeverEntered } from './cover.ts';
 import { MachineRun } from './machine-run.ts';
 import type { Samples } from './samples.ts';
 import { withStandIns } from './stand-ins.ts';
@@ -36,7 +36,7 @@ export function generate(
     depth: options.depth,
     ...(options.cover === 'states' && { enough: untilEntered(targets) }),
   });
-  const { chosen: candidates, bounds } = choose(walked, targets, options.cover, options.limit);
+  const { chosen: candidates, bounds } = selectRuns(walked, targets, options.cover, options.limit);
   // A run may lead to a configuration that differs in data that `relevant` omits, such as names in events.
   const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
   const dropped = candidates.length - chosen.length;
@@ -52,7 +52,7 @@ export function generate(
   };
 }
 
-function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: Chosen): boolean {
+function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: SelectedRun): boolean {
   const run = new MachineRun(machine, starts[edges[0]!.from.start]!.input);
   try {
     return edges.every(({ step, expect }) => {
@@ -72,7 +72,7 @@ function untilEntered({ states }: Targets): (edge: Edge) => boolean {
   };
 }
 
-function generatedTest({ edges, covers }: Chosen, index: number): GeneratedTest {
+function generatedTest({ edges, covers }: SelectedRun, index: number): GeneratedTest {
   const subject = covers[0] ?? stepLabel(edges.at(-1)!.step);
   const more = covers.length > 1 ? ` and ${covers.length - 1} more` : '';
   return {
@@ -82,21 +82,29 @@ function generatedTest({ edges, covers }: Chosen, index: number): GeneratedTest 
   };
 }
 
-function coverageOf(walked: Walk, targets: Targets, chosen: readonly Chosen[], bounds: readonly string[]): Coverage {
+function coverageOf(
+  walked: Walk,
+  targets: Targets,
+  chosen: readonly SelectedRun[],
+  bounds: readonly string[],
+): Coverage {
   const edges = chosen.flatMap((run) => run.edges);
-  const covered = new Set<unknown>([...begun(walked), ...edges.flatMap(({ active, taken }) => [...active, ...taken])]);
+  const covered = new Set<unknown>([
+    ...coveredByStart(walked),
+    ...edges.flatMap(({ active, taken }) => [...active, ...taken]),
+  ]);
   const states = targets.states.filter((node) => !covered.has(node));
   const transitions = targets.transitions.filter(({ definition }) => !covered.has(definition));
   const refusals = new Set(edges.flatMap(({ refused }) => refused));
-  const took = new Set<unknown>([...begun(walked), ...walked.edges.flatMap(({ taken }) => taken)]);
-  const notWanted = 'not covered by these tests; use --cover transitions';
+  const took = new Set<unknown>([...coveredByStart(walked), ...walked.edges.flatMap(({ taken }) => taken)]);
+  const notRequested = 'not covered by these tests; use --cover transitions';
   return {
     states: {
       total: targets.states.length,
       covered: targets.states.length - states.length,
       missing: states.map((node) => ({
         what: nodeName(node),
-        why: wasActive(walked, node) ? notWanted : whyNeverEntered(walked),
+        why: wasActive(walked, node) ? notRequested : whyNeverEntered(walked),
       })),
     },
     transitions: {
@@ -104,7 +112,7 @@ function coverageOf(walked: Walk, targets: Targets, chosen: readonly Chosen[], b
       covered: targets.transitions.length - transitions.length,
       missing: transitions.map((target) => ({
         what: target.name,
-        why: took.has(target.definition) ? notWanted : walked.enough ? notWanted : whyMissing(walked, target),
+        why: took.has(target.definition) ? notRequested : walked.enough ? notRequested : whyMissing(walked, target),
       })),
     },
     refusals: refusals.size,

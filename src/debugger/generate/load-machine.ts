@@ -34,15 +34,21 @@ const extensions = ['.ts', '.mts', '.js', '.mjs'];
  * machine or the module cannot be loaded
  */
 export async function loadMachine(request: MachineRequest): Promise<LoadedMachine> {
-  const own = ownMachines.find(({ name }) => name === request.machine);
-  const looksLikeFile = /[./\\]/.test(request.machine);
-  if (own !== undefined && !existsSync(resolve(request.machine))) {
+  const ownMachine = ownMachines.find(({ name }) => name === request.machine);
+  const isFileName = /[./\\]/.test(request.machine);
+  if (ownMachine !== undefined && !existsSync(resolve(request.machine))) {
     refuseExport(request);
-    const machine = await own.load();
-    const samples = request.samples === undefined ? own.samples : await loadSamples(resolve(request.samples));
-    return { machine, samples, file: resolve(packageRoot(), own.file), exportName: own.export, isOwn: true };
+    const machine = await ownMachine.load();
+    const samples = request.samples === undefined ? ownMachine.samples : await loadSamples(resolve(request.samples));
+    return {
+      machine,
+      samples,
+      file: resolve(packageRoot(), ownMachine.file),
+      exportName: ownMachine.export,
+      isOwn: true,
+    };
   }
-  if (!looksLikeFile) {
+  if (!isFileName) {
     throw new ChartpilotError('FLAG_INVALID', `unknown machine '${request.machine}'`, {
       hint: `machines of chartpilot: ${ownMachines.map(({ name }) => name).join(', ')}; for a module of your own, name its path, such as ./${request.machine}.machine.ts`,
       fields: { path: 'MACHINE', got: request.machine },
@@ -76,20 +82,23 @@ export function refuseExport({
 function pickMachine(
   module: Module,
   file: string,
-  wanted: string | undefined,
+  requestedExport: string | undefined,
 ): { machine: AnyStateMachine; exportName: string } {
   const machines = Object.entries(module).filter((entry): entry is [string, AnyStateMachine] => isMachine(entry[1]));
   const names = machines.map(([name]) => name);
   const offer = names.length === 0 ? 'the module exports no machine' : `exported machines: ${names.join(', ')}`;
-  if (wanted !== undefined) {
-    if (!(wanted in module)) {
-      throw new ChartpilotError('FLAG_INVALID', `--export ${wanted}: no such export in ${file}; ${offer}`, {
-        fields: { path: '--export', expected: names.join(', '), got: wanted },
+  if (requestedExport !== undefined) {
+    if (!(requestedExport in module)) {
+      throw new ChartpilotError('FLAG_INVALID', `--export ${requestedExport}: no such export in ${file}; ${offer}`, {
+        fields: { path: '--export', expected: names.join(', '), got: requestedExport },
       });
     }
-    const machine = module[wanted];
-    if (isMachine(machine)) return { machine, exportName: wanted };
-    throw new ChartpilotError('MACHINE_INVALID', `export ${wanted} of ${file} ${whyNoMachine(machine)}; ${offer}`);
+    const machine = module[requestedExport];
+    if (isMachine(machine)) return { machine, exportName: requestedExport };
+    throw new ChartpilotError(
+      'MACHINE_INVALID',
+      `export ${requestedExport} of ${file} ${whyNoMachine(machine)}; ${offer}`,
+    );
   }
   const chosen = machines.find(([name]) => name === 'default') ?? (machines.length === 1 ? machines[0] : undefined);
   if (chosen !== undefined) return { machine: chosen[1], exportName: chosen[0] };

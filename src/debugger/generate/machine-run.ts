@@ -69,13 +69,13 @@ export class MachineRun {
     return this.#taken;
   }
 
-  get active(): readonly AnyStateNode[] {
+  get activeNodes(): readonly AnyStateNode[] {
     return nodesOf(this.snapshot);
   }
 
   /** The active state nodes, and those that the last step entered and left again. */
-  get passed(): readonly AnyStateNode[] {
-    return [...new Set([...this.#passed, ...this.active])];
+  get visitedNodes(): readonly AnyStateNode[] {
+    return [...new Set([...this.#passed, ...this.activeNodes])];
   }
 
   get effects(): readonly string[] {
@@ -127,12 +127,12 @@ export class MachineRun {
 
   /** Also checks that no timer fires before the last millisecond. */
   #pass(ms: number): void {
-    const before = stateName(this.snapshot.value);
+    const previousState = stateName(this.snapshot.value);
     const lastMs = Math.min(1, ms);
     this.#timers.pass(ms - lastMs);
     if (this.#taken.length > 0) {
       const now = stateName(this.snapshot.value);
-      throw new Error(`${this.#id}: a timer elapsed before ${ms} ms (${before} → ${now})`);
+      throw new Error(`${this.#id}: a timer elapsed before ${ms} ms (${previousState} → ${now})`);
     }
     this.#timers.pass(lastMs);
   }

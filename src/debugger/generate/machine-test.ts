@@ -80,13 +80,13 @@ export function departureOf(
 }
 
 function difference(expected: Expectation, seen: Expectation): string | undefined {
-  for (const what of ['state', 'done', 'sent', 'running'] as const) {
-    const [wanted, got] = [JSON.stringify(expected[what]), JSON.stringify(seen[what])];
-    if (wanted !== got) return `${what}: expected ${wanted}, got ${got}`;
+  for (const field of ['state', 'done', 'sent', 'running'] as const) {
+    const [expectedText, got] = [JSON.stringify(expected[field]), JSON.stringify(seen[field])];
+    if (expectedText !== got) return `${field}: expected ${expectedText}, got ${got}`;
   }
   return undefined;
 }
 
-function expectSame(what: string, expected: string, seen: string): void {
-  if (expected !== seen) throw new Error(`${what}: expected '${expected}', got '${seen}'`);
+function expectSame(field: string, expected: string, seen: string): void {
+  if (expected !== seen) throw new Error(`${field}: expected '${expected}', got '${seen}'`);
 }

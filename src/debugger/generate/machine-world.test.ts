@@ -50,7 +50,7 @@ test('the exploration of a machine finds a violated invariant with the shortest 
   const { outcome, found: example } = found({ events, invariants });
   expect(outcome).toBe('violation');
   expect(example).toMatchObject({
-    shortest: true,
+    isShortest: true,
     path: Array.from({ length: 4 }, () => 'code.entered {"code":"0000"}'),
     violations: [{ invariant: 'three tries at most', detail: 'false in state locked' }],
   });

@@ -3,7 +3,7 @@ import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
 import type { ExplorationSubject } from '../explore/explore-command.ts';
-import type { Choice, Violation, World } from '../explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../explore/world.ts';
 import { configurationKey, possibleSteps } from './configuration.ts';
 import { MachineRun } from './machine-run.ts';
 import { inputsOf, type Samples } from './samples.ts';
@@ -59,7 +59,7 @@ class MachineWorld implements World {
     return this.#run?.machine.now ?? 0;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     return [...this.#steps().keys()].map((name) => ({ name, free: false }));
   }
 
@@ -83,16 +83,21 @@ class MachineWorld implements World {
     return this.#failure ?? configurationKey(this.#run.machine, this.#samples, this.#run.start);
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     if (this.#run === undefined) return [];
     const { machine } = this.#run;
     const failure = this.#failure ?? machine.failure;
     if (failure !== undefined) return [{ invariant: doesNotFail, detail: failure }];
     const { value, context } = machine.snapshot;
     return Object.entries(this.#samples.invariants ?? {}).flatMap(([invariant, holds]) => {
-      const said = holds({ value, context });
-      if (said === true) return [];
-      return [{ invariant, detail: typeof said === 'string' ? said : `false in state ${machine.outcome().state}` }];
+      const holdsResult = holds({ value, context });
+      if (holdsResult === true) return [];
+      return [
+        {
+          invariant,
+          detail: typeof holdsResult === 'string' ? holdsResult : `false in state ${machine.outcome().state}`,
+        },
+      ];
     });
   }
 

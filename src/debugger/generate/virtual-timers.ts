@@ -49,7 +49,7 @@ export class VirtualTimers {
     relay(due.source, due.target, due.event);
   }
 
-  #keep(wanted: (timer: ArmedTimer) => boolean): void {
-    this.#armed = this.#armed.filter(wanted);
+  #keep(isKept: (timer: ArmedTimer) => boolean): void {
+    this.#armed = this.#armed.filter(isKept);
   }
 }

@@ -20,7 +20,7 @@ export interface Configuration {
   readonly depth: number;
   readonly edges: readonly Edge[];
   /** The edge by which it was found; `undefined` for the first. */
-  readonly found: Edge | undefined;
+  readonly foundBy: Edge | undefined;
 }
 
 /** A step from one configuration to another, or back to the same. */
@@ -89,7 +89,7 @@ class Walker {
     const starts = inputsOf(this.#samples).map((input, start) => this.#start(input, start));
     for (const configuration of this.#byKey.values()) {
       if (this.#enough) break;
-      this.#leave(configuration);
+      this.#exploreSteps(configuration);
     }
     const { configurations, depth } = this.#limits;
     return {
@@ -109,7 +109,7 @@ class Walker {
   #start(input: unknown, start: number): Beginning {
     const run = new MachineRun(this.#machine, input);
     if (run.failure !== undefined) throw new Error(run.failure);
-    const seen = { active: run.passed, taken: [...run.taken], expect: run.outcome() };
+    const seen = { active: run.visitedNodes, taken: [...run.taken], expect: run.outcome() };
     return { input, first: this.#enter(configurationKey(run, this.#samples, start), start, undefined), ...seen };
   }
 
@@ -119,7 +119,7 @@ class Walker {
     return run;
   }
 
-  #leave(configuration: Mutable): void {
+  #exploreSteps(configuration: Mutable): void {
     const reached = this.#reach(configuration);
     const steps = possibleSteps(reached, this.#samples);
     if (steps.length > 0 && configuration.depth >= this.#limits.depth) {
@@ -129,27 +129,27 @@ class Walker {
     let run: MachineRun | undefined = reached;
     for (const step of steps) {
       run ??= this.#reach(configuration);
-      const before = run.snapshot;
-      const around = surroundings(run);
+      const previous = run.snapshot;
+      const effectsAndTimers = effectsAndTimersOf(run);
       this.#step(configuration, run, step);
       // After an ignored event the run is unchanged and is reused; after any other step the next one needs a new run.
       const ignored =
         run.failure === undefined &&
-        run.snapshot.context === before.context &&
-        run.snapshot.children === before.children &&
-        isSame(run.snapshot.value, before.value) &&
-        surroundings(run) === around;
+        run.snapshot.context === previous.context &&
+        run.snapshot.children === previous.children &&
+        isSame(run.snapshot.value, previous.value) &&
+        effectsAndTimersOf(run) === effectsAndTimers;
       if (!ignored) run = undefined;
     }
   }
 
   #step(from: Mutable, run: MachineRun, step: Step): void {
-    const before = run.outcome().state;
+    const previous = run.outcome().state;
     const type = eventTypeOf(step);
-    for (const node of run.active) this.#tried.add(`${node.id} ${type}`);
+    for (const node of run.activeNodes) this.#tried.add(`${node.id} ${type}`);
     run.take(step);
     if (run.failure !== undefined) {
-      this.#failures.add(`in ${before}, ${stepLabel(step)}: ${run.failure}`);
+      this.#failures.add(`in ${previous}, ${stepLabel(step)}: ${run.failure}`);
       return;
     }
     const key = configurationKey(run, this.#samples, from.start);
@@ -159,10 +159,10 @@ class Walker {
       return;
     }
     const taken = [...run.taken];
-    const refused = taken.length > 0 ? [] : guardedAt(run.active, type);
+    const refused = taken.length > 0 ? [] : guardedAt(run.activeNodes, type);
     // No transition uses the event, so a test of it has no value.
     if (taken.length === 0 && refused.length === 0) return;
-    const seen = { from, step, expect: run.outcome(), taken, refused, active: run.passed };
+    const seen = { from, step, expect: run.outcome(), taken, refused, active: run.visitedNodes };
     const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...seen, to: from };
     edge.to = known ?? this.#enter(key, from.start, edge);
     from.edges.push(edge);
@@ -171,7 +171,12 @@ class Walker {
   }
 
   #enter(key: string, start: number, found: Edge | undefined): Mutable {
-    const configuration: Mutable = { start, depth: found === undefined ? 0 : found.from.depth + 1, edges: [], found };
+    const configuration: Mutable = {
+      start,
+      depth: found === undefined ? 0 : found.from.depth + 1,
+      edges: [],
+      foundBy: found,
+    };
     this.#byKey.set(key, configuration);
     return configuration;
   }
@@ -179,7 +184,7 @@ class Walker {
 
 export function edgesTo(configuration: Configuration): Edge[] {
   const edges: Edge[] = [];
-  for (let edge = configuration.found; edge !== undefined; edge = edge.from.found) edges.unshift(edge);
+  for (let edge = configuration.foundBy; edge !== undefined; edge = edge.from.foundBy) edges.unshift(edge);
   return edges;
 }
 
@@ -206,6 +211,6 @@ function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransition
     .flatMap(([, definitions]) => definitions);
 }
 
-const surroundings = (run: MachineRun): string => [...run.effects, ...run.pendingTimers()].join();
+const effectsAndTimersOf = (run: MachineRun): string => [...run.effects, ...run.pendingTimers()].join();
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);

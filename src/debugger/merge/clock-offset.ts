@@ -26,17 +26,17 @@ export interface ClockOffset {
  * @param prior offset to assume without messages
  */
 export function clockOffset(crossings: readonly Crossing[], prior = 0): ClockOffset {
-  let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let [min, max] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
   // A sent message bounds the offset from above, a received one from below.
   const bounds = crossings.map(({ outwards, sentAt, receivedAt }) => ({
     outwards,
     ms: outwards ? receivedAt - sentAt : sentAt - receivedAt,
   }));
   for (const { outwards, ms } of bounds.sort((a, b) => Math.abs(a.ms - prior) - Math.abs(b.ms - prior))) {
-    if (outwards && ms >= least) most = Math.min(most, ms);
-    if (!outwards && ms <= most) least = Math.max(least, ms);
+    if (outwards && ms >= min) max = Math.min(max, ms);
+    if (!outwards && ms <= max) min = Math.max(min, ms);
   }
-  const ms = Math.min(most, Math.max(least, prior));
+  const ms = Math.min(max, Math.max(min, prior));
   const agreed = bounds.filter((bound) => (bound.outwards ? ms <= bound.ms : ms >= bound.ms)).length;
-  return { ms, plusMinusMs: Math.max(most - ms, ms - least), agreed };
+  return { ms, plusMinusMs: Math.max(max - ms, ms - min), agreed };
 }

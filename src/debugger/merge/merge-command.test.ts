@@ -15,8 +15,8 @@ test('chartpilot trace --merge combines traces of all versions into one readable
   const path = join(folder, 'all.trace');
   const texts: string[] = [];
   const traces = ['version-1.trace', 'version-2.trace', 'version-3.trace'].map((name) => join(stored, name));
-  const say = (text: string): void => void texts.push(text);
-  await mergeInto(path, traces, { out: say, error: say });
+  const print = (text: string): void => void texts.push(text);
+  await mergeInto(path, traces, { out: print, error: print });
   expect(texts.join('')).toMatch(/^version-1: reference clock\nversion-2: placed by its wall clock/);
   const { records } = await readRecords((await openTrace(path)).records);
   const lines = traces.map((trace) => readFileSync(trace, 'utf8').trimEnd().split('\n').length - 1);
@@ -38,11 +38,11 @@ test('chartpilot trace --merge rejects invalid arguments and does not overwrite 
   copyFileSync(join(stored, 'version-2.trace'), two);
   symlinkSync(one, link);
   const output = { out: () => {}, error: () => {} };
-  const before = readFileSync(one, 'utf8');
+  const originalText = readFileSync(one, 'utf8');
   for (const to of [one, link]) {
     await expect(mergeInto(to, [one, two], output)).rejects.toMatchObject({ code: 'FLAG_INVALID' });
   }
-  expect(readFileSync(one, 'utf8')).toBe(before);
+  expect(readFileSync(one, 'utf8')).toBe(originalText);
   const all = join(folder, 'all.trace');
   await expect(mergeInto(all, [one], output)).rejects.toMatchObject({ code: 'FLAG_INVALID', fields: { got: '1' } });
   await expect(mergeInto(all, [one, two, link], output)).rejects.toMatchObject({
@@ -56,11 +56,11 @@ test('chartpilot trace --merge rejects invalid arguments and does not overwrite 
     code: 'FLAG_INVALID',
     fields: { path: all },
   });
-  const told: string[] = [];
-  expect(await checkTraces([all], { format: 'text' }, { out: () => {}, error: (text) => void told.push(text) })).toBe(
-    2,
-  );
-  expect(told.join('')).toContain('a merged trace (one, two)');
+  const warnings: string[] = [];
+  expect(
+    await checkTraces([all], { format: 'text' }, { out: () => {}, error: (text) => void warnings.push(text) }),
+  ).toBe(2);
+  expect(warnings.join('')).toContain('a merged trace (one, two)');
 });
 
 test('a merged trace exports the same spans as the traces that it combines', async () => {

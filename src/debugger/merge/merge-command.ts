@@ -1,11 +1,11 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { formatTraceLine, isSameRun } from '../../runtime/trace/trace.ts';
-import { halfWritten, openTrace, partsOf, readRecords } from '../trace/read-trace.ts';
-import { gapsIn } from '../trace/record-gaps.ts';
+import { incompleteLineWarnings, openTrace, readRecords, traceFilesOf } from '../trace/read-trace.ts';
+import { describeGaps } from '../trace/record-gaps.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
 import { refuseInput, writeOutput } from '../write-output.ts';
 import { labelsOf } from './labels.ts';
-import { type MergedTrace, mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
+import { describePlacement, type MergedTrace, mergeTraces, type ProgramTrace } from './merge-traces.ts';
 
 /**
  * `chartpilot trace --merge FILE TRACE…`: merges the traces of several programs and prints the placement of each.
@@ -19,7 +19,7 @@ export async function mergeInto(path: string, traces: readonly string[], { out, 
       fields: { path: '--merge', expected: 'at least two traces', got: String(traces.length) },
     });
   }
-  refuseInput('--merge', path, traces.flatMap(partsOf));
+  refuseInput('--merge', path, traces.flatMap(traceFilesOf));
   const merged = await merge(traces, error);
   writeOutput('--merge', path, formatMerged(merged), traces);
   await out(`${placementLines(merged).join('\n')}\n`);
@@ -45,8 +45,8 @@ export async function merge(traces: readonly string[], error: (text: string) => 
       });
     }
     const { records } = await readRecords(reading.records);
-    for (const gap of gapsIn(records)) error(`${path}: ${gap}\n`);
-    for (const line of halfWritten(reading)) error(`${line}\n`);
+    for (const gap of describeGaps(records)) error(`${path}: ${gap}\n`);
+    for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
     programs.push({ label: labels[i]!, header: reading.header, records });
   }
   return mergeTraces(programs);
@@ -59,7 +59,7 @@ export function formatMerged({ header, records }: MergedTrace): string {
 /** The placement of each program, and the number of messages without a match. */
 function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
   return [
-    ...placements.map((placement) => `${placement.label}: ${placementInWords(placement)}`),
+    ...placements.map((placement) => `${placement.label}: ${describePlacement(placement)}`),
     `messages between programs: ${arrows}; not matched, or out of order in time: ${unplaced}`,
   ];
 }

@@ -9,7 +9,7 @@ import { causeChain } from '../trace/cause-chain.ts';
 import { RecordArray } from '../trace/record-list.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import { clockOffset } from './clock-offset.ts';
-import { mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
+import { describePlacement, mergeTraces, type ProgramTrace } from './merge-traces.ts';
 
 type At = TraceBody & { readonly t: number };
 const event = (t: number, from: string, to: string, type: string, more: object = {}, cause?: number): At => ({
@@ -41,7 +41,7 @@ const serving = chart('server', [
   { event: 'sent', side: 'sends', key: 'to {nonce}', text: 'push' },
   { event: 'acknowledged', side: 'receives', key: 'from {nonce}', text: 'ack' },
 ]);
-const asking = chart('client', [
+const clientChart = chart('client', [
   { event: 'received', side: 'receives', key: 'to {nonce}', text: 'push' },
   { event: 'answered', side: 'sends', key: 'from {nonce}', text: 'ack' },
 ]);
@@ -55,7 +55,7 @@ const both = (clockMs: number): ProgramTrace[] => [
   ]),
   program(
     'client',
-    asking,
+    clientChart,
     [
       event(110, 'net', 'client', 'received', { nonce: 'a' }),
       event(115, 'client', 'net', 'answered', { nonce: 'a' }, 1),
@@ -110,7 +110,7 @@ describe('the merge of two traces', () => {
       server!,
       program('other', chart('x', []), [event(1, 'a', 'b', 'x')]),
     ]);
-    expect(placements.map(placementInWords)).toEqual([
+    expect(placements.map(describePlacement)).toEqual([
       'reference clock',
       'placed by its wall clock, for lack of messages',
     ]);
@@ -158,7 +158,7 @@ describe('the merge of the traces of a gateway and its control plane', () => {
     expect(merged.arrows).toBe(2);
     // Both ends of the connection of the other node.
     expect(merged.unplaced).toBe(2);
-    expect(merged.placements.map(placementInWords)[1]).toMatch(
+    expect(merged.placements.map(describePlacement)[1]).toMatch(
       /clock \d+ ms behind that of gateway \(± 480 ms, from 2 messages\)/,
     );
     const arrows = merged.records.filter((record) => record.kind === 'event' && record.event.type.startsWith('xds.'));

@@ -31,7 +31,7 @@ export interface MergedTrace {
   readonly unplaced: number;
 }
 
-interface Arrow {
+interface ProgramArrow {
   readonly from: { readonly program: number; readonly end: LinkEnd };
   readonly to: { readonly program: number; readonly end: LinkEnd };
 }
@@ -44,7 +44,8 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
   const arrows = arrowsBetween(programs, ends);
   const placements = place(programs, arrows);
   const wall = (program: number, t: number): number => startOf(programs[program]!) + t + placements[program]!.offset.ms;
-  const at = ({ program, end }: Arrow['from']): number => wall(program, programs[program]!.records[end.index]!.t);
+  const at = ({ program, end }: ProgramArrow['from']): number =>
+    wall(program, programs[program]!.records[end.index]!.t);
   const drawn = arrows.filter(({ from, to }) => at(from) <= at(to));
   const all = ends.reduce((sum, each) => sum + each.length, 0);
   const { header, records } = weave(programs, drawn, wall, placements);
@@ -54,21 +55,21 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
 /**
  * Unique keys are matched exactly; otherwise each end is matched with the nearest unmatched end of the other program.
  */
-function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readonly LinkEnd[])[]): Arrow[] {
-  const byKey = new Map<string, { sends: Arrow['from'][]; receives: Arrow['to'][] }>();
-  for (const [program, own] of ends.entries()) {
-    for (const end of own) {
+function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readonly LinkEnd[])[]): ProgramArrow[] {
+  const byKey = new Map<string, { sends: ProgramArrow['from'][]; receives: ProgramArrow['to'][] }>();
+  for (const [program, ownEnds] of ends.entries()) {
+    for (const end of ownEnds) {
       const found = byKey.get(end.key) ?? { sends: [], receives: [] };
       byKey.set(end.key, found);
       found[end.side].push({ program, end });
     }
   }
-  const time = ({ program, end }: Arrow['from']): number =>
+  const time = ({ program, end }: ProgramArrow['from']): number =>
     startOf(programs[program]!) + programs[program]!.records[end.index]!.t;
   return [...byKey.values()].flatMap(({ sends, receives }) => {
     const [from, to] = [sends, receives].map((each) => each.toSorted((a, b) => time(a) - time(b)));
     const isSure = from!.length === to!.length;
-    const arrows: Arrow[] = [];
+    const arrows: ProgramArrow[] = [];
     let next = 0;
     for (const [i, send] of from!.entries()) {
       const until = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
@@ -89,8 +90,8 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
 }
 
 /** The program with the most arrows is the reference; each other program is aligned with one that is already placed. */
-function place(programs: readonly ProgramTrace[], arrows: readonly Arrow[]): Placement[] {
-  const between = (a: number, b: number): Arrow[] =>
+function place(programs: readonly ProgramTrace[], arrows: readonly ProgramArrow[]): Placement[] {
+  const between = (a: number, b: number): ProgramArrow[] =>
     arrows.filter(
       ({ from, to }) => (from.program === a && to.program === b) || (from.program === b && to.program === a),
     );
@@ -106,7 +107,7 @@ function place(programs: readonly ProgramTrace[], arrows: readonly Arrow[]): Pla
       const other = [...placed.keys()].find((known) => between(i, known).length > 0);
       if (other === undefined) continue;
       const shift = placed.get(other)!.offset.ms;
-      const time = (end: Arrow['from']): number =>
+      const time = (end: ProgramArrow['from']): number =>
         startOf(programs[end.program]!) +
         programs[end.program]!.records[end.end.index]!.t +
         (end.program === other ? shift : 0);
@@ -123,13 +124,13 @@ function place(programs: readonly ProgramTrace[], arrows: readonly Arrow[]): Pla
 
 function weave(
   programs: readonly ProgramTrace[],
-  arrows: readonly Arrow[],
+  arrows: readonly ProgramArrow[],
   wall: (program: number, t: number) => number,
   placements: readonly Placement[],
 ): Pick<MergedTrace, 'header' | 'records'> {
   const begin = Math.min(...programs.map((_, i) => wall(i, 0)));
   const machines = new Machines(programs);
-  const incoming = new Map<string, Arrow[]>();
+  const incoming = new Map<string, ProgramArrow[]>();
   for (const arrow of arrows) {
     const place = `${arrow.to.program} ${arrow.to.end.index}`;
     incoming.set(place, [...(incoming.get(place) ?? []), arrow]);
@@ -145,11 +146,11 @@ function weave(
       actor: label,
       level: 'info',
       component: 'clock',
-      text: placementInWords(placements[i]!),
+      text: describePlacement(placements[i]!),
     });
   }
   for (const { program, index, at } of inOrder(programs, wall, incoming)) {
-    const { label, records: own } = programs[program]!;
+    const { label, records: ownEnds } = programs[program]!;
     for (const { from, to } of incoming.get(`${program} ${index}`) ?? []) {
       const sender = programs[from.program]!;
       const cause = numbers[from.program]!.get(sender.records[from.end.index]!.seq);
@@ -163,7 +164,7 @@ function weave(
         ...(cause !== undefined && { cause }),
       });
     }
-    const record = own[index]!;
+    const record = ownEnds[index]!;
     push(renamed(record, label, at - begin, numbers[program]!, machines.nameOf(program)));
     numbers[program]!.set(record.seq, records.length);
   }
@@ -282,7 +283,7 @@ class Machines {
 }
 
 /** `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
-export function placementInWords({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
+export function describePlacement({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
   if (against === undefined) {
     return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';
   }

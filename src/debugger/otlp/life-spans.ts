@@ -1,15 +1,15 @@
 import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
-import type { Span } from './span.ts';
+import type { OtlpSpan } from './span.ts';
 
 /** Exported states of one root actor; further states are omitted. */
-const mostStates = 1_000;
+const maxStates = 1_000;
 
 /**
  * Spans of a foreign program: a trace for each root actor, with a span for each state of the actor and its descendants.
  */
-export function lifeSpans({ records }: RecordedRun): Span[] {
-  const spans: Span[] = [];
+export function lifeSpans({ records }: RecordedRun): OtlpSpan[] {
+  const spans: OtlpSpan[] = [];
   const lives = new Map<string, { trace: string; from: number; seq: number; states: number }>();
   const states = new Map<string, { name: string; from: number }>();
   const end = records.at(-1)?.t ?? 0;
@@ -18,7 +18,7 @@ export function lifeSpans({ records }: RecordedRun): Span[] {
     const state = states.get(actor);
     states.delete(actor);
     const life = lives.get(actor.split('/')[0]!);
-    if (state === undefined || life === undefined || ++life.states > mostStates) return;
+    if (state === undefined || life === undefined || ++life.states > maxStates) return;
     const key = `${life.states}`;
     const attributes = { 'chartpilot.actor': actor, ...(!isOver && unfinished) };
     spans.push({ trace: life.trace, key, parent: '', name: state.name, from: state.from, to, attributes });

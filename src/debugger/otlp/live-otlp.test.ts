@@ -11,31 +11,31 @@ import { followOtlp, type LiveOtlpOptions } from './live-otlp.ts';
 import { SendQueue } from './send-queue.ts';
 
 const header = headerWith({ program: 'pilot-agent', pid: 7 });
-const quick: LiveOtlpOptions = { settleMs: 40, lookMs: 5, pauseMs: 1, endMs: 500 };
+const quick: LiveOtlpOptions = { settleMs: 40, searchMs: 5, pauseMs: 1, endMs: 500 };
 
 /** Records of a hot restart until its Envoy is live, and of the end of the previous epoch. */
 function restartOf(number: number): { begins: TraceRecord[]; ends: TraceRecord[] } {
   let seq = number * 100;
-  const [name, before] = [`epoch-${number}`, `epoch-${number - 1}`];
-  const told = (from: string, to: string, type: string, more: object = {}, cause?: number): TraceRecord => ({
+  const [name, previousName] = [`epoch-${number}`, `epoch-${number - 1}`];
+  const eventRecord = (from: string, to: string, type: string, more: object = {}, cause?: number): TraceRecord => ({
     ...{ kind: 'event', seq: ++seq, t: seq * 10, from, to, event: { type, ...more } },
     ...(cause !== undefined && { cause }),
   });
   const born = (actor: string): TraceRecord => ({ kind: 'spawn', seq: ++seq, t: seq * 10, actor });
   const begins = [
-    told('supervisor', 'agent', 'restart.decided', { name, how: 'hot restart', reason: 'SIGHUP', attempt: 1 }),
+    eventRecord('supervisor', 'agent', 'restart.decided', { name, how: 'hot restart', reason: 'SIGHUP', attempt: 1 }),
     born(`${name}/process`),
-    told(`${name}/process`, name, 'process.spawned', { name, pid: 99 }),
-    told(name, 'supervisor', 'epoch.live', { name }),
+    eventRecord(`${name}/process`, name, 'process.spawned', { name, pid: 99 }),
+    eventRecord(name, 'supervisor', 'epoch.live', { name }),
   ];
   return {
-    begins: [...begins, told('supervisor', before, 'epoch.supersede', { name: before }, seq)],
-    ends: [told(before, 'supervisor', 'epoch.exited', { name: before })],
+    begins: [...begins, eventRecord('supervisor', previousName, 'epoch.supersede', { name: previousName }, seq)],
+    ends: [eventRecord(previousName, 'supervisor', 'epoch.exited', { name: previousName })],
   };
 }
 
-async function receiver(answers?: (response: ServerResponse) => void): Promise<OtlpReceiver> {
-  const started = await startOtlpReceiver(answers);
+async function receiver(respond?: (response: ServerResponse) => void): Promise<OtlpReceiver> {
+  const started = await startOtlpReceiver(respond);
   onTestFinished(() => started.close());
   return started;
 }
@@ -48,21 +48,21 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
     ...{ name: 'agent', kind: 'live', place: '127.0.0.1:15020' },
     header: () => Promise.resolve(header),
     read: () => {
-      const connection = asked++ === 0 ? trace : next.shift();
+      const connection = connectionCount++ === 0 ? trace : next.shift();
       return connection === undefined ? Promise.reject(new Error('ECONNREFUSED')) : Promise.resolve(connection);
     },
   };
-  let asked = 0;
-  const said = { out: '', error: '' };
-  const into = (name: keyof typeof said) => (text: string) => {
-    said[name] += text;
+  let connectionCount = 0;
+  const printed = { out: '', error: '' };
+  const into = (name: keyof typeof printed) => (text: string) => {
+    printed[name] += text;
     return Promise.resolve();
   };
   const output = { out: into('out'), error: into('error') };
   const done = followOtlp(source, to, output, { ...quick, ...options });
   trace.write(formatTraceLine(header));
   return {
-    said,
+    said: printed,
     done,
     trace,
     /** Prepares the connection that replaces the current one when it breaks. */
@@ -119,7 +119,7 @@ test.each([
   ['another run responds', { ...header, pid: 8 }],
 ])('the live export sends unfinished traces if the program was killed and %s', async (_, other) => {
   const { address, requests } = await receiver();
-  const { record, trace, again, done, said } = follow(address, { againMs: 100 });
+  const { record, trace, again, done, said } = follow(address, { reconnectMs: 100 });
   const { begins, ends } = restartOf(1);
   record(begins);
   await eventually('what it had begun is read', () => trace.readableLength === 0);
@@ -160,17 +160,17 @@ test('the live export reports an unavailable receiver once and continues', async
 });
 
 test('the span finder keeps only records of unfinished traces, up to a limit', () => {
-  const spans = new FinishedSpans(header, { settleMs: 10, staleMs: 1_000, mostRecords: 1_000 });
+  const spans = new FinishedSpans(header, { settleMs: 10, staleMs: 1_000, maxRecords: 1_000 });
   const names: string[] = [];
-  let most = 0;
+  let maxQueued = 0;
   for (let number = 1; number <= 2_000; number++) {
     const { begins, ends } = restartOf(number);
     for (const each of [...begins, ...(number % 10 === 0 ? [] : ends)]) spans.add(each);
     if (number % 5 === 0) names.push(...spans.take(number * 20).map(({ trace }) => trace));
-    most = Math.max(most, spans.kept);
+    maxQueued = Math.max(maxQueued, spans.kept);
   }
   names.push(...spans.end().map(({ trace }) => trace));
-  expect(most).toBeLessThan(1_100);
+  expect(maxQueued).toBeLessThan(1_100);
   expect(new Set(names).size).toBe(2_000);
   // Each trace has four spans and is exported once.
   expect(names).toHaveLength(8_000);

@@ -9,17 +9,17 @@ import { TraceLineReader } from '../trace/trace-line.ts';
 import { linesOf } from '../trace/trace-part.ts';
 import type { PageSource } from '../visualize/page-source.ts';
 import { FinishedSpans, type SpanLimits, spanLimits } from './finished-spans.ts';
-import { addressIn } from './otlp-command.ts';
+import { collectorAddress } from './otlp-command.ts';
 import { otlpRequests } from './otlp-json.ts';
 import type { SendOptions } from './send-otlp.ts';
 import { SendQueue } from './send-queue.ts';
-import type { Span } from './span.ts';
+import type { OtlpSpan } from './span.ts';
 
 export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
   /** Interval between searches for traces that have ended. */
-  readonly lookMs?: number;
+  readonly searchMs?: number;
   /** Time limit for restoring a broken connection. */
-  readonly againMs?: number;
+  readonly reconnectMs?: number;
   /** Time limit for sending waiting requests after the program has ended. */
   readonly endMs?: number;
 }
@@ -37,7 +37,7 @@ export async function followOtlp(
   { out, error }: TraceOutput,
   options: LiveOtlpOptions = {},
 ): Promise<void> {
-  const url = addressIn(to);
+  const url = collectorAddress(to);
   if (url === undefined)
     throw new ChartpilotError('FLAG_INVALID', `--otlp: --attach requires an http(s) address, got ${to}`, {
       fields: { path: '--otlp', expected: 'an http(s) address', got: to },
@@ -45,16 +45,16 @@ export async function followOtlp(
   const place = `${url.origin}${url.pathname}`;
   const queue = new SendQueue(url, options, (problem) => error(`${place}: ${problem}\n`));
   // Counters keep memory constant for a program that runs for months.
-  const told = { traces: 0, spans: 0 };
+  const exportedCounts = { traces: 0, spans: 0 };
   let run: FollowedRun | undefined;
-  const send = (found: readonly Span[]): void => {
+  const send = (found: readonly OtlpSpan[]): void => {
     if (run === undefined) return;
-    told.traces += new Set(found.map((span) => span.trace)).size;
-    told.spans += found.length;
+    exportedCounts.traces += new Set(found.map((span) => span.trace)).size;
+    exportedCounts.spans += found.length;
     for (const request of otlpRequests(run.header, found, packageVersion())) queue.offer(request);
   };
   let trace = await source.read({ follow: true });
-  const look = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.lookMs ?? 500);
+  const timer = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.searchMs ?? 500);
   let broken: unknown;
   try {
     for (;;) {
@@ -70,17 +70,19 @@ export async function followOtlp(
         broken = problem;
       }
       if (broken === undefined) break;
-      const next = await readAgain(source, options.againMs ?? 5_000);
+      const next = await reconnect(source, options.reconnectMs ?? 5_000);
       if (next === undefined) break;
       trace = next;
     }
   } finally {
-    clearInterval(look);
+    clearInterval(timer);
     trace.destroy();
     send(run?.spans.end() ?? []);
     await queue.end(options.endMs ?? 30_000);
     const lost = queue.lost === 0 ? '' : `, ${count(queue.lost, 'request')} not delivered`;
-    await out(`otlp: ${count(told.traces, 'trace')}, ${count(told.spans, 'span')} → ${place}${lost}\n`);
+    await out(
+      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${place}${lost}\n`,
+    );
   }
   if (broken !== undefined) {
     throw new ChartpilotError(
@@ -122,7 +124,7 @@ async function* readLines(trace: Readable, place: string): AsyncGenerator<TraceL
 }
 
 /** @returns `undefined` if the program does not respond in time */
-async function readAgain(source: PageSource, limitMs: number): Promise<Readable | undefined> {
+async function reconnect(source: PageSource, limitMs: number): Promise<Readable | undefined> {
   const until = performance.now() + limitMs;
   for (;;) {
     await sleep(limitMs / 20);

@@ -9,10 +9,10 @@ import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordedRun } from '../trace/record-list.ts';
-import { addressIn, exportOtlp } from './otlp-command.ts';
+import { collectorAddress, exportOtlp } from './otlp-command.ts';
 import { spansOf } from './run-spans.ts';
 import { sendOtlp } from './send-otlp.ts';
-import type { Span } from './span.ts';
+import type { OtlpSpan } from './span.ts';
 
 const stored = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
 type At = TraceBody & { readonly t: number };
@@ -43,7 +43,7 @@ const stop = (t: number, actor: string, error?: string): At => ({
   t,
   ...(error !== undefined && { error }),
 });
-const told = (spans: readonly Span[]): unknown[] =>
+const summarize = (spans: readonly OtlpSpan[]): unknown[] =>
   spans.map(({ name, from, to, error }) => [name, from, to, ...(error === undefined ? [] : [error])]);
 
 /** A certificate changed at 100, epoch 1 is live at 190, and epoch 0 has exited at 400. */
@@ -71,7 +71,7 @@ const restart: readonly At[] = [
 
 describe('the export of a restart', () => {
   test('has a span for each phase, from its cause to the end of the old epoch', () => {
-    expect(told(spansOf(runOf(restart)))).toEqual([
+    expect(summarize(spansOf(runOf(restart)))).toEqual([
       ['hot restart', 100, 400],
       ['validate', 111, 130],
       ['hand-over', 113, 192],
@@ -117,7 +117,7 @@ test('the export of a push has spans for waiting, building, and each group of pr
       event(150, 'discovery/ads-server', 'push-queue', 'proxies.served', { connections: [2, 3] }),
     ]),
   );
-  expect(told(spans)).toEqual([
+  expect(summarize(spans)).toEqual([
     ['push', 10, 150],
     ['debounce', 10, 110],
     ['build', 110, 120],
@@ -143,7 +143,7 @@ test('the export of a foreign program has a trace for each root actor with its s
   const spans = spansOf(
     runOf([spawn(0, 'lock'), to(1, 'lock', 'locked'), to(5, 'lock', 'open'), stop(9, 'lock', 'broke')], true),
   );
-  expect(told(spans)).toEqual([
+  expect(summarize(spans)).toEqual([
     ['locked', 1, 5],
     ['open', 5, 9],
     ['lock', 0, 9, 'broke'],
@@ -151,7 +151,7 @@ test('the export of a foreign program has a trace for each root actor with its s
 });
 
 test('the export writes a recorded trace as a file with the IDs, parents and times of OTLP', async () => {
-  const { path, output } = made();
+  const { path, output } = exporter();
   await exportOtlp(join(stored, 'version-2.trace'), path, output);
   const spans = readFileSync(path, 'utf8')
     .trimEnd()
@@ -176,19 +176,19 @@ test('the export writes a recorded trace as a file with the IDs, parents and tim
   }
   const drain = spans.at(-1);
   expect(BigInt(drain.endTimeUnixNano) - BigInt(drain.startTimeUnixNano)).toBe(60_000_000_000n);
-  const before = readFileSync(path, 'utf8');
+  const previousContent = readFileSync(path, 'utf8');
   await exportOtlp(join(stored, 'version-2.trace'), path, output);
-  expect(readFileSync(path, 'utf8')).toBe(before);
+  expect(readFileSync(path, 'utf8')).toBe(previousContent);
 });
 
 describe('the client of an OTLP receiver', () => {
   test('sends spans by OTLP over HTTP in JSON, with the headers of the environment', async () => {
     const requests: { url: string | undefined; headers: IncomingMessage['headers']; body: string }[] = [];
-    const url = await receiver(async (request, answer) => {
+    const url = await receiver(async (request, response) => {
       requests.push({ url: request.url, headers: request.headers, body: await text(request) });
-      answer.end('{}');
+      response.end('{}');
     });
-    const { output, said } = made();
+    const { output, said } = exporter();
     await exportOtlp(join(stored, 'version-2.trace'), url, output, { headers: 'x-key=a%20b,other=1' });
     expect(requests).toHaveLength(1);
     expect(requests[0]).toMatchObject({
@@ -200,50 +200,54 @@ describe('the client of an OTLP receiver', () => {
   });
 
   test('retries a request to an overloaded receiver', async () => {
-    let asked = 0;
-    const url = await receiver((_, answer) => {
-      answer.statusCode = ++asked < 3 ? 503 : 200;
-      answer.end();
+    let requestCount = 0;
+    const url = await receiver((_, response) => {
+      response.statusCode = ++requestCount < 3 ? 503 : 200;
+      response.end();
     });
     expect(await sendOtlp(new URL(url), {}, { pauseMs: 1 })).toBeUndefined();
-    expect(asked).toBe(3);
+    expect(requestCount).toBe(3);
   });
 
   test('reports a receiver that accepts only a part of the spans', async () => {
     const url = await receiver(
-      (_, answer) => void answer.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
+      (_, response) => void response.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
     );
     expect(await sendOtlp(new URL(url), {})).toBe('the collector rejected 3 spans: too old');
   });
 
-  test.each<[string, (request: IncomingMessage, answer: ServerResponse) => void, RegExp]>([
+  test.each<[string, (request: IncomingMessage, response: ServerResponse) => void, RegExp]>([
     ['hangs', () => {}, /no response within 200 ms \(3 attempts\)/],
     [
       'hangs in the middle of its response',
-      (_, answer) => void answer.write('{'),
+      (_, response) => void response.write('{'),
       /no response within 200 ms|aborted|terminated/,
     ],
     [
       'sends control characters',
-      (_, answer) => void answer.writeHead(500).end('\u001b[2Jbro\u0007ken'),
+      (_, response) => void response.writeHead(500).end('\u001b[2Jbro\u0007ken'),
       /status 500: \\x1b\[2Jbro\\x07ken/,
     ],
-    ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /status 500: broken/],
-    ['redirects', (_, answer) => void answer.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), /status 307/],
+    ['fails', (_, response) => void response.writeHead(500).end('broken'), /status 500: broken/],
+    [
+      'redirects',
+      (_, response) => void response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
+      /status 307/,
+    ],
     ['closes the connection', (request) => void request.socket.destroy(), /\(3 attempts\)/],
-  ])('reports within its limits a receiver that %s', async (_, behave, says) => {
+  ])('reports within its limits a receiver that %s', async (_, behave, expectedError) => {
     const url = await receiver(behave);
-    await expect(sendOtlp(new URL(url), {}, { timeoutMs: 200, pauseMs: 1 })).rejects.toThrow(says);
+    await expect(sendOtlp(new URL(url), {}, { timeoutMs: 200, pauseMs: 1 })).rejects.toThrow(expectedError);
   });
 
   test('reads at most 64 KiB of an endless response', async () => {
     let sent = 0;
-    const url = await receiver((_, answer) => {
+    const url = await receiver((_, response) => {
       const block = 'x'.repeat(16 * 1024);
       const more = (): void => {
-        while (!answer.destroyed && answer.write(block)) sent += block.length;
+        while (!response.destroyed && response.write(block)) sent += block.length;
       };
-      answer.on('drain', more);
+      response.on('drain', more);
       more();
     });
     expect(await sendOtlp(new URL(url), {}, { timeoutMs: 5_000, pauseMs: 1 })).toBeUndefined();
@@ -252,9 +256,9 @@ describe('the client of an OTLP receiver', () => {
 
   test('sends user name and password of the address as a header', async () => {
     let authorization: string | undefined;
-    const url = await receiver((request, answer) => {
+    const url = await receiver((request, response) => {
       ({ authorization } = request.headers);
-      answer.end();
+      response.end();
     });
     await sendOtlp(new URL(url.replace('//', '//user:k%20ey@')), {});
     expect(authorization).toBe(`Basic ${Buffer.from('user:k ey').toString('base64')}`);
@@ -269,22 +273,22 @@ describe('the client of an OTLP receiver', () => {
 });
 
 test('chartpilot trace --otlp reports a trace without restarts and pushes as having no spans to send', async () => {
-  const { path, output, said } = made();
+  const { path, output, said } = exporter();
   const source = `${path}.trace`;
   writeFileSync(source, formatTraceLine(headerWith()));
   await exportOtlp(source, 'http://127.0.0.1:1', output);
   expect(said()).toContain('0 traces, 0 spans');
 });
 
-function made() {
+function exporter() {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-otlp-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const texts: string[] = [];
-  const say = (words: string): void => void texts.push(words);
-  return { path: join(folder, 'spans.jsonl'), output: { out: say, error: say }, said: () => texts.join('') };
+  const print = (words: string): void => void texts.push(words);
+  return { path: join(folder, 'spans.jsonl'), output: { out: print, error: print }, said: () => texts.join('') };
 }
 
-async function receiver(behave: (request: IncomingMessage, answer: ServerResponse) => void): Promise<string> {
+async function receiver(behave: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const server = createServer(behave);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -300,14 +304,14 @@ test.each([
   ['[::1]:4318', 'http://[::1]:4318'],
   ['ftp://collector:4318', 'http://collector:4318'],
 ])('chartpilot trace --otlp rejects %s as an address with a missing or unsupported scheme', (to, meant) => {
-  expect(() => addressIn(to)).toThrow(ChartpilotError);
-  expect(refusalOf(() => addressIn(to)).hint).toContain(meant);
+  expect(() => collectorAddress(to)).toThrow(ChartpilotError);
+  expect(refusalOf(() => collectorAddress(to)).hint).toContain(meant);
 });
 
 test.each(['spans.jsonl', './127.0.0.1:4318', 'C/spans', 'spans'])(
   'chartpilot trace --otlp reads %s as a file name',
   (to) => {
-    expect(addressIn(to)).toBeUndefined();
+    expect(collectorAddress(to)).toBeUndefined();
   },
 );
 

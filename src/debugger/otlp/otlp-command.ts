@@ -1,9 +1,9 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { count } from '../../runtime/findings/words.ts';
 import { packageVersion } from '../../runtime/package-root.ts';
-import { runsIn } from '../trace/program-runs.ts';
-import { halfWritten, openTrace, readRecords } from '../trace/read-trace.ts';
-import { gapsIn } from '../trace/record-gaps.ts';
+import { programRunsOf } from '../trace/program-runs.ts';
+import { incompleteLineWarnings, openTrace, readRecords } from '../trace/read-trace.ts';
+import { describeGaps } from '../trace/record-gaps.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
 import { writeOutput } from '../write-output.ts';
 import { otlpRequests } from './otlp-json.ts';
@@ -23,13 +23,13 @@ export async function exportOtlp(
   { out, error }: TraceOutput,
   options: SendOptions = {},
 ): Promise<void> {
-  const url = addressIn(to);
+  const url = collectorAddress(to);
   const reading = await openTrace(path);
   const { records } = await readRecords(reading.records);
-  const runs = runsIn(reading.header, records).map((run) => ({ header: run.header, spans: spansOf(run) }));
+  const runs = programRunsOf(reading.header, records).map((run) => ({ header: run.header, spans: spansOf(run) }));
   const spans = runs.flatMap((run) => run.spans);
-  for (const line of halfWritten(reading)) error(`${line}\n`);
-  for (const gap of gapsIn(records)) error(`${path}: ${gap}: spans may be wrong\n`);
+  for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
+  for (const gap of describeGaps(records)) error(`${path}: ${gap}: spans may be wrong\n`);
   const requests = runs.flatMap((run) => otlpRequests(run.header, run.spans, packageVersion()));
   if (url === undefined) {
     writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), reading.files);
@@ -46,7 +46,7 @@ export async function exportOtlp(
 }
 
 /** An address without a path is the base URL of a collector, as for OpenTelemetry's exporters. */
-export function addressIn(to: string): URL | undefined {
+export function collectorAddress(to: string): URL | undefined {
   if (!/^https?:\/\//i.test(to)) {
     // Text that resembles an address is not a file name, even if such a file could exist.
     if (!/^([a-z][a-z\d+.-]*:\/\/|[\w.-]+:\d+(\/|$)|\[[\da-f:]+\]:\d+)/i.test(to)) return undefined;

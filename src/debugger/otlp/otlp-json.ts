@@ -4,14 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
-import type { AttributeValue, Span } from './span.ts';
+import type { AttributeValue, OtlpSpan } from './span.ts';
 
 const internal = 1;
 const statusError = 2;
 const spansOfARequest = 256;
 
 /** Splits all spans of a run into requests of limited size. */
-export function otlpRequests(header: TraceHeader, spans: readonly Span[], version: string): object[] {
+export function otlpRequests(header: TraceHeader, spans: readonly OtlpSpan[], version: string): object[] {
   const requests: object[] = [];
   for (let at = 0; at < spans.length; at += spansOfARequest) {
     requests.push({
@@ -36,7 +36,7 @@ function resourceOf({ program, pid, startedAt }: TraceHeader): Record<string, At
   return { 'service.name': program, 'service.instance.id': idOf(32, program, pid, startedAt), 'process.pid': pid };
 }
 
-function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attributes, error }: Span): object {
+function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attributes, error }: OtlpSpan): object {
   const { program, pid, startedAt } = header;
   const run = [program, pid, startedAt, trace] as const;
   return {

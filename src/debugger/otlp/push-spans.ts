@@ -2,7 +2,7 @@ import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
-import type { AttributeValue, Span } from './span.ts';
+import type { AttributeValue, OtlpSpan } from './span.ts';
 
 interface Group {
   readonly from: number;
@@ -22,26 +22,26 @@ interface Push {
 }
 
 /** If each proxy is updated separately, a thousand proxies are a thousand groups. */
-const mostGroups = 100;
+const maxGroups = 100;
 
 /**
  * The spans of each push from the first change that requested it: waiting, building, and each group of proxies that are
  * updated together.
  */
-export function pushSpans({ records }: RecordedRun): Span[] {
+export function pushSpans({ records }: RecordedRun): OtlpSpan[] {
   const all: Push[] = [];
-  let asked: number | undefined;
-  let building: { readonly from: number; readonly asked: number; to?: number } | undefined;
+  let requestedAt: number | undefined;
+  let building: { readonly from: number; readonly requestedAt: number; to?: number } | undefined;
   for (const record of records) {
     if (record.kind === 'spawn' && record.actor === 'push/context') {
-      building = { from: record.t, asked: asked ?? record.t };
-      asked = undefined;
+      building = { from: record.t, requestedAt: requestedAt ?? record.t };
+      requestedAt = undefined;
     }
     if (record.kind === 'stop' && record.actor === 'push/context' && building !== undefined) building.to = record.t;
     if (record.kind !== 'event') continue;
-    if (record.event.type === 'push.request') asked ??= record.t;
+    if (record.event.type === 'push.request') requestedAt ??= record.t;
     if (record.event.type === 'clients.push') {
-      const { from = record.t, to = record.t, asked: since = record.t } = building ?? {};
+      const { from = record.t, to = record.t, requestedAt: since = record.t } = building ?? {};
       all.push(begin(record, since, { from, to }));
       building = undefined;
     }
@@ -74,7 +74,7 @@ function follow({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Pus
   if (event.type === 'proxies.serve') {
     const push = all.findLast(({ version }) => version === text(event.version));
     if (push === undefined) return;
-    if (push.groups.length >= mostGroups) push.more++;
+    if (push.groups.length >= maxGroups) push.more++;
     else push.groups.push({ from: t, left: new Set(connections), proxies: connections.length });
   }
   if (event.type !== 'proxies.served') return;
@@ -86,9 +86,9 @@ function follow({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Pus
   }
 }
 
-function spansOf({ trace, from, build, attributes, groups, more }: Push, end: number): Span[] {
+function spansOf({ trace, from, build, attributes, groups, more }: Push, end: number): OtlpSpan[] {
   const to = Math.max(build.to, ...groups.map((group) => group.to ?? end));
-  const child = (key: string, name: string, span: { from: number; to: number }, more_ = {}): Span => ({
+  const child = (key: string, name: string, span: { from: number; to: number }, more_ = {}): OtlpSpan => ({
     trace,
     key,
     parent: '',

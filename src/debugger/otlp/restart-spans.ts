@@ -1,9 +1,9 @@
 import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { isOrder } from '../findings/restart.ts';
+import { isRestartOrder } from '../findings/restart.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import type { RecordedRun } from '../trace/record-list.ts';
-import type { AttributeValue, Span } from './span.ts';
+import type { AttributeValue, OtlpSpan } from './span.ts';
 
 /** A phase that has begun and may not end in the trace. */
 interface Phase {
@@ -34,7 +34,7 @@ interface Restart {
  * bootstrap, starting the process, initialising (until it is live), handing over (while both accept connections), and
  * draining.
  */
-export function restartSpans(run: RecordedRun): Span[] {
+export function restartSpans(run: RecordedRun): OtlpSpan[] {
   const all: Restart[] = [];
   /** The current start of each epoch; an epoch number is reused after a failure. */
   const byEpoch = new Map<string, Restart>();
@@ -53,14 +53,14 @@ export function restartSpans(run: RecordedRun): Span[] {
 
 function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index: number): Restart {
   const { event, seq, t } = record;
-  const root = causeChain(run, index, isOrder).links.at(-1);
+  const root = causeChain(run, index, isRestartOrder).links.at(-1);
   const epoch = text(event.name);
   // The epoch was spawned before this record.
   const phases: Phase[] = [];
   for (let at = index; at >= 0 && run.records[at]!.t >= t - 1_000; at--) {
-    const before = run.records[at]!;
-    if (before.kind === 'spawn' && before.actor === `${epoch}/prepare`) {
-      phases.push(phase('validate', before.t));
+    const previousRecord = run.records[at]!;
+    if (previousRecord.kind === 'spawn' && previousRecord.actor === `${epoch}/prepare`) {
+      phases.push(phase('validate', previousRecord.t));
       break;
     }
   }
@@ -68,7 +68,7 @@ function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index:
     trace: `restart ${seq}`,
     epoch,
     how: text(event.how),
-    from: root !== undefined && isOrder(root) ? root.record.t : t,
+    from: root !== undefined && isRestartOrder(root) ? root.record.t : t,
     attributes: {
       'chartpilot.epoch.name': epoch,
       'chartpilot.restart.reason': text(event.reason),
@@ -96,9 +96,9 @@ function follow(record: TraceRecord, byEpoch: ReadonlyMap<string, Restart>, all:
   const restart = byEpoch.get(typeof event.name === 'string' ? event.name : to);
   switch (event.type) {
     case 'process.spawned': {
-      const own = byEpoch.get(to);
-      close(own, 'start', t);
-      own?.phases.push(phase('initialise', t, { 'process.pid': Number(event.pid) }));
+      const ownRestart = byEpoch.get(to);
+      close(ownRestart, 'start', t);
+      ownRestart?.phases.push(phase('initialise', t, { 'process.pid': Number(event.pid) }));
       break;
     }
     case 'handover.began':
@@ -139,8 +139,8 @@ function phase(name: string, from: number, attributes: Record<string, AttributeV
   return { key: name, name, from, attributes };
 }
 
-function has({ phases }: Restart, wanted: string): boolean {
-  return phases.some(({ name }) => name === wanted);
+function has({ phases }: Restart, phaseName: string): boolean {
+  return phases.some(({ name }) => name === phaseName);
 }
 
 function close(restart: Restart | undefined, name: string, t: number, error?: string): void {
@@ -150,9 +150,9 @@ function close(restart: Restart | undefined, name: string, t: number, error?: st
   if (error !== undefined) open.error = error;
 }
 
-function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: number): Span[] {
+function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: number): OtlpSpan[] {
   const ends = phases.map(({ to }) => to ?? end);
-  const root: Span = {
+  const root: OtlpSpan = {
     trace,
     key: '',
     name: how,
@@ -164,7 +164,7 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
   return [
     root,
     ...phases.map(
-      ({ to, error: why, ...rest }, i): Span => ({
+      ({ to, error: why, ...rest }, i): OtlpSpan => ({
         ...rest,
         trace,
         key: `${i} ${rest.key}`,

@@ -11,11 +11,11 @@ export interface SendOptions {
 }
 
 const tries = 3;
-const longestPauseMs = 5_000;
+const maxPauseMs = 5_000;
 /** A response only contains the number of rejected spans and a message. */
-const mostAnswerBytes = 64 * 1024;
+const maxResponseBytes = 64 * 1024;
 /** Status codes that the protocol defines as retryable. */
-const worthATry = new Set([429, 502, 503, 504]);
+const retryableStatuses = new Set([429, 502, 503, 504]);
 
 /**
  * Sends one request by OTLP over HTTP, in JSON. A request to a receiver that hangs or is overloaded is sent three
@@ -27,35 +27,35 @@ const worthATry = new Set([429, 502, 503, 504]);
 export async function sendOtlp(url: URL, request: object, options: SendOptions = {}): Promise<string | undefined> {
   const { timeoutMs = 10_000, pauseMs = 500 } = options;
   const body = JSON.stringify(request);
-  const { target, login } = apart(url);
+  const { target, login } = withoutLogin(url);
   for (let attempt = 1; ; attempt++) {
     let why: string;
     let pause = pauseMs * 2 ** (attempt - 1);
     try {
-      const answer = await fetch(target, {
+      const response = await fetch(target, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...login, ...headersIn(options.headers ?? '') },
         body,
         redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs),
       });
-      const text = await textOf(answer);
-      if (answer.ok) return rejectedIn(text);
-      why = `responded with status ${answer.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
-      if (!worthATry.has(answer.status)) throw failed(url, why);
-      const wanted = Number(answer.headers.get('retry-after')) * 1_000;
-      if (wanted > 0) pause = wanted;
+      const text = await textOf(response);
+      if (response.ok) return rejectedIn(text);
+      why = `responded with status ${response.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
+      if (!retryableStatuses.has(response.status)) throw failed(url, why);
+      const requestedPauseMs = Number(response.headers.get('retry-after')) * 1_000;
+      if (requestedPauseMs > 0) pause = requestedPauseMs;
     } catch (error) {
       if (error instanceof ChartpilotError) throw error;
       why = reasonOf(error, timeoutMs);
     }
     if (attempt === tries) throw failed(url, `${why} (${tries} attempts)`);
-    await sleep(Math.min(longestPauseMs, pause));
+    await sleep(Math.min(maxPauseMs, pause));
   }
 }
 
 /** Moves name and password from the address to a header, because fetch rejects such addresses. */
-function apart(url: URL): { target: URL; login: Record<string, string> } {
+function withoutLogin(url: URL): { target: URL; login: Record<string, string> } {
   const { username, password } = url;
   if (username === '' && password === '') return { target: url, login: {} };
   const target = new URL(url);
@@ -73,9 +73,9 @@ async function textOf({ body }: Response): Promise<string> {
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     text += decoder.decode(chunk, { stream: true });
-    if (bytes > mostAnswerBytes) break;
+    if (bytes > maxResponseBytes) break;
   }
-  return text.slice(0, mostAnswerBytes);
+  return text.slice(0, maxResponseBytes);
 }
 
 /** The `partialSuccess` of a response. */

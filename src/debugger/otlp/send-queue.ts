@@ -3,23 +3,23 @@ import { messageOf } from '../../runtime/errors.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
 
 /** Limit for requests that wait for an unavailable or slow receiver. */
-const mostWaiting = 100;
+const maxWaiting = 100;
 
 /** Sends requests in order. Above the limit the oldest request is dropped and counted. */
 export class SendQueue {
   readonly #url: URL;
   readonly #options: SendOptions;
-  readonly #tell: (problem: string) => void;
+  readonly #report: (problem: string) => void;
   readonly #waiting: object[] = [];
   #sending: Promise<void> | undefined;
   #lastProblem: string | undefined;
   lost = 0;
 
   /** Reports each problem that differs from the previous one. */
-  constructor(url: URL, options: SendOptions, tell: (problem: string) => void) {
+  constructor(url: URL, options: SendOptions, report: (problem: string) => void) {
     this.#url = url;
     this.#options = options;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   get waiting(): number {
@@ -27,7 +27,7 @@ export class SendQueue {
   }
 
   offer(request: object): void {
-    if (this.#waiting.length >= mostWaiting) {
+    if (this.#waiting.length >= maxWaiting) {
       this.#waiting.shift();
       this.lost++;
     }
@@ -55,7 +55,7 @@ export class SendQueue {
   }
 
   #note(problem: string | undefined): void {
-    if (problem !== undefined && problem !== this.#lastProblem) this.#tell(problem);
+    if (problem !== undefined && problem !== this.#lastProblem) this.#report(problem);
     this.#lastProblem = problem;
   }
 }

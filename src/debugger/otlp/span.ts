@@ -1,5 +1,5 @@
 /** An OpenTelemetry span before it is encoded. Times are milliseconds since the start of the program. */
-export interface Span {
+export interface OtlpSpan {
   /** The same for all spans of one restart, or of one push. */
   readonly trace: string;
   /** Unique in its trace; empty for the root. */

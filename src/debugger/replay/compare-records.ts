@@ -37,12 +37,12 @@ const comparedFields = {
  */
 export function differingField(recorded: TraceRecord, replayed: TraceRecord): string | undefined {
   if (recorded.kind !== replayed.kind) return '/kind';
-  const [before, after] = [recorded, replayed] as unknown as Record<string, unknown>[];
+  const [recordedFields, replayedFields] = [recorded, replayed] as unknown as Record<string, unknown>[];
   for (const field of comparedFields[recorded.kind]) {
     const difference =
       field === 'change'
-        ? differingChange(before![field], after![field])
-        : differingPlace(before![field], after![field], `/${field}`);
+        ? differingChange(recordedFields![field], replayedFields![field])
+        : differingPlace(recordedFields![field], replayedFields![field], `/${field}`);
     if (difference !== undefined) return difference;
   }
   return undefined;
@@ -50,10 +50,10 @@ export function differingField(recorded: TraceRecord, replayed: TraceRecord): st
 
 /** Ignores the order in which fields of a context were assigned. */
 function differingChange(recorded: unknown, replayed: unknown): string | undefined {
-  const before = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
-  const after = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
-  for (const path of new Set([...before.keys(), ...after.keys()])) {
-    const [was, is] = [before.get(path), after.get(path)];
+  const recordedFields = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
+  const replayedFields = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
+  for (const path of new Set([...recordedFields.keys(), ...replayedFields.keys()])) {
+    const [was, is] = [recordedFields.get(path), replayedFields.get(path)];
     if (was === undefined || is === undefined) return `/change${path}`;
     const difference = differingPlace(was.value, is.value, `/change${path}`);
     if (difference !== undefined) return difference;

@@ -20,14 +20,14 @@ const records = texts.map(
 async function run(source: string): Promise<{ name: string; lines: string[] }> {
   const body = source.replaceAll(/^import .*$/gm, '').replaceAll('import.meta.url', "'file:///'");
   let name = '';
-  let deed = async (): Promise<void> => {};
+  let testBody = async (): Promise<void> => {};
   const seen: string[][] = [];
   const parameters = ['test', 'expect', 'replayLines', 'readFileSync'];
   const file = new Function(...parameters, body) as (...given: unknown[]) => void;
   file(
-    (said: string, done: typeof deed) => {
-      name = said;
-      deed = done;
+    (title: string, done: typeof testBody) => {
+      name = title;
+      testBody = done;
     },
     expect,
     async (lines: string[]) => {
@@ -35,7 +35,7 @@ async function run(source: string): Promise<{ name: string; lines: string[] }> {
       return {};
     },
   );
-  await deed();
+  await testBody();
   return { name, lines: seen[0]! };
 }
 
@@ -45,10 +45,10 @@ test('a generated test replays the lines of the trace unchanged', async () => {
   expect(source).toContain("import { replayLines } from 'chartpilot/replay-test';");
   const { name, lines } = await run(source);
   expect(name).toBe("a restart's story");
-  const [first, ...others] = lines.map((line) => JSON.parse(line) as unknown);
+  const [first, ...otherLines] = lines.map((line) => JSON.parse(line) as unknown);
   // The runtime of the test contains the machines.
   expect(first).toEqual({ ...header, machines: [] });
-  expect(others).toEqual(records);
+  expect(otherLines).toEqual(records);
   // The source may be embedded in a page.
   expect(source).not.toContain('</script>');
 });

@@ -1,23 +1,23 @@
 /** The environment of a replay, which repeats its recorded actions. */
 import type { AnyActorRef } from 'xstate';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { givenAgain } from './recorded-value.ts';
+import { completedValue } from './recorded-value.ts';
 import type { ReplayedActors } from './replayed-actors.ts';
-import type { Recording } from './replayed-trace.ts';
+import type { TraceToReplay } from './replayed-trace.ts';
 
 export class Outside {
-  readonly #recording: Recording;
+  readonly #recording: TraceToReplay;
   readonly #actors: ReplayedActors;
   readonly #warn: (warning: string) => void;
 
-  constructor(recording: Recording, actors: ReplayedActors, warn: (warning: string) => void) {
+  constructor(recording: TraceToReplay, actors: ReplayedActors, warn: (warning: string) => void) {
     this.#recording = recording;
     this.#actors = actors;
     this.#warn = warn;
   }
 
   /** Whether a record is an action of the environment, not of a machine. */
-  did(at: number): boolean {
+  isOutsideAction(at: number): boolean {
     const record = this.#recording.records[at]!;
     if (this.#rootToStart(record) !== undefined) return true;
     switch (record.kind) {
@@ -38,7 +38,7 @@ export class Outside {
   }
 
   /** Repeats the action of a record. @returns the reason if that was impossible */
-  give(at: number): string | undefined {
+  repeatAction(at: number): string | undefined {
     const record = this.#recording.records[at]!;
     switch (record.kind) {
       case 'spawn':
@@ -60,7 +60,7 @@ export class Outside {
   }
 
   /** Whether a record belongs to an effect that has not begun yet and will then repeat it. */
-  awaitsItsMoment(at: number): boolean {
+  isRepeatedByEffect(at: number): boolean {
     const record = this.#recording.records[at]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
     return effect !== undefined && this.#actors.isEffect(effect) && !this.#actors.hasStarted(effect);
@@ -149,7 +149,7 @@ export class Outside {
 
   #restored(record: TraceRecord, field: 'input' | 'event' | 'output'): unknown {
     const { [field]: value } = record as unknown as Record<string, unknown>;
-    return givenAgain(value, (place) => {
+    return completedValue(value, (place) => {
       this.#warn(`record ${record.seq}: /${field}${place} is truncated in the trace`);
     });
   }

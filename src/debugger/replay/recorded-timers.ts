@@ -35,16 +35,16 @@ export class RecordedTimers {
   /** Fires the matching timer that is due first. */
   #fire(source: AnyActorRef, isMeant: (timer: ArmedTimer) => boolean): boolean {
     const armed = (this.#armed.get(source) ?? []).filter(isMeant);
-    const [first, ...others] = armed;
+    const [first, ...otherTimers] = armed;
     if (first === undefined) return false;
-    const due = others.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
+    const due = otherTimers.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
     this.#keep(source, (timer) => timer !== due);
     relay(due.source, due.target, due.event);
     return true;
   }
 
-  #keep(source: AnyActorRef, wanted: (timer: ArmedTimer) => boolean): void {
-    const left = (this.#armed.get(source) ?? []).filter(wanted);
+  #keep(source: AnyActorRef, isKept: (timer: ArmedTimer) => boolean): void {
+    const left = (this.#armed.get(source) ?? []).filter(isKept);
     if (left.length > 0) this.#armed.set(source, left);
     else this.#armed.delete(source);
   }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { givenAgain } from './recorded-value.ts';
+import { completedValue } from './recorded-value.ts';
 
 function given(value: unknown): { value: unknown; cut: string[] } {
   const cut: string[] = [];
-  return { value: givenAgain(value, (place) => cut.push(place)), cut };
+  return { value: completedValue(value, (place) => cut.push(place)), cut };
 }
 
 test('a complete recorded value is replayed unchanged', () => {

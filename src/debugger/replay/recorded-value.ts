@@ -6,7 +6,7 @@ import { isCutText, lengthBeforeCut } from './compare-records.ts';
  *
  * @param onCut called with the JSON Pointer of every truncated value
  */
-export function givenAgain(value: unknown, onCut: (place: string) => void, place = ''): unknown {
+export function completedValue(value: unknown, onCut: (place: string) => void, place = ''): unknown {
   if (typeof value === 'string') {
     if (isCutText(value)) onCut(place);
     return value;
@@ -15,13 +15,13 @@ export function givenAgain(value: unknown, onCut: (place: string) => void, place
   if (Array.isArray(value)) {
     const length = lengthBeforeCut(value);
     const kept = length === undefined ? value : value.slice(0, -1);
-    const items = kept.map((item, i) => givenAgain(item, onCut, `${place}/${i}`));
+    const items = kept.map((item, i) => completedValue(item, onCut, `${place}/${i}`));
     if (length === undefined) return items;
     onCut(place);
     return [...items, ...Array.from({ length: length - items.length }, (_, i) => standIn(items, i))];
   }
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, givenAgain(item, onCut, `${place}/${key}`)]),
+    Object.entries(value).map(([key, item]) => [key, completedValue(item, onCut, `${place}/${key}`)]),
   );
 }
 

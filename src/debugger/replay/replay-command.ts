@@ -4,7 +4,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadMachine } from '../generate/load-machine.ts';
-import { halfWritten, openTrace, requireOneProgram } from '../trace/read-trace.ts';
+import { incompleteLineWarnings, openTrace, requireOneProgram } from '../trace/read-trace.ts';
 import { machinesOfProgram } from './program-machines.ts';
 import { type ReplayReport, replay } from './replay.ts';
 import { formatReplay } from './replay-report-text.ts';
@@ -74,7 +74,7 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
   await requireOneProgram(path, reading);
   for await (const record of reading.records) records.push(record);
   const report = replay(header, records, [...machinesOfProgram(header.program), ...given]);
-  mustTakePart(given, records);
+  refuseUnusedMachines(given, records);
   return {
     trace: path,
     verdict: report.difference === undefined ? 'same' : 'differs',
@@ -91,17 +91,17 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
  *
  * @throws ChartpilotError FLAG_INVALID
  */
-function mustTakePart(given: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
+function refuseUnusedMachines(given: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
   const ids = new Set(records.flatMap((record) => (record.kind === 'spawn' ? (record.machine ?? []) : [])));
-  const stranger = given.find(({ id }) => !ids.has(id));
-  if (stranger === undefined) return;
+  const unusedMachine = given.find(({ id }) => !ids.has(id));
+  if (unusedMachine === undefined) return;
   const those = ids.size === 0 ? 'the trace contains no machines' : `machines of the trace: ${[...ids].join(', ')}`;
   throw new ChartpilotError(
     'FLAG_INVALID',
-    `--machine: no actor of the trace runs machine '${stranger.id}'; ${those}`,
+    `--machine: no actor of the trace runs machine '${unusedMachine.id}'; ${those}`,
     {
       hint: 'the ids of the machine and of the recorded machine must be equal',
-      fields: { path: '--machine', expected: [...ids].join(', '), got: stranger.id },
+      fields: { path: '--machine', expected: [...ids].join(', '), got: unusedMachine.id },
     },
   );
 }
@@ -121,7 +121,7 @@ function formatResult(result: ReplayedTrace): string {
   const verdict = result.difference === undefined ? 'matches the recording' : 'differs from the recording';
   return [
     visibleLine(`${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`),
-    ...halfWritten({ cutOff: () => result.cutOff }),
+    ...incompleteLineWarnings({ cutOff: () => result.cutOff }),
     formatReplay(result),
   ].join('\n');
 }

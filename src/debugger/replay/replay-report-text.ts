@@ -7,7 +7,7 @@ import type { Difference, ReplayReport } from './replay.ts';
 /** A long trace may have thousands of warnings. */
 const maxWarnings = 5;
 /** Longer values are truncated. */
-const longestValue = 300;
+const maxValueLength = 300;
 
 export function formatReplay({ records, compared, difference, warnings }: ReplayReport): string {
   const shown = warnings.slice(0, maxWarnings);
@@ -59,7 +59,7 @@ function textAt(record: TraceRecord, field: string): string {
   const value = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : valueAt(record, field));
   if (value === undefined) return 'nothing';
   const text = visibleLine(value);
-  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
+  return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
 }
 
 /** `field` consists of the path of a change and of a path in its value. */

@@ -18,7 +18,7 @@ import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace/tr
 import { type ReplayReport, replay } from './replay.ts';
 
 /** Called for every action outside the machine when the run is recorded. */
-const deed = vi.fn<(what: string) => void>();
+const sideEffect = vi.fn<(effectName: string) => void>();
 
 type Order = { type: 'order'; n: number };
 type Fact = { type: 'fact'; n: number } | { type: 'go' } | { type: 'ask' } | { type: 'late' } | { type: 'end' };
@@ -30,11 +30,11 @@ interface Variant {
   readonly step?: number;
   readonly orders?: boolean;
   /** Whether the machine responds to requests. */
-  readonly answers?: boolean;
+  readonly responds?: boolean;
 }
 
 /** A machine with every feature that a replay handles, and options for a different version of it. */
-function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant = {}): AnyStateMachine {
+function shop({ delay = 100, step = 1, orders = true, responds = false }: Variant = {}): AnyStateMachine {
   const child = setup({
     types: { input: {} as { size: number }, context: {} as { size: number } },
   }).createMachine({
@@ -60,7 +60,7 @@ function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant
     },
     delays: { enough: delay },
     actions: {
-      write: () => deed('named'),
+      write: () => sideEffect('named'),
       add: assign({ sum: ({ context, event }) => context.sum + (event.type === 'fact' ? event.n * step : 0) }),
     },
   }).createMachine({
@@ -80,7 +80,7 @@ function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant
     on: {
       fact: { actions: 'add' },
       end: '.closed',
-      ask: answers ? { actions: sendTo('supplier', { type: 'order', n: 3 } as never) } : {},
+      ask: responds ? { actions: sendTo('supplier', { type: 'order', n: 3 } as never) } : {},
     },
     initial: 'open',
     states: {
@@ -89,8 +89,8 @@ function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant
           go: {
             target: 'busy',
             actions: [
-              () => deed('in place'),
-              spawnChild(fromPromise(async () => deed('spawned in place'))),
+              () => sideEffect('in place'),
+              spawnChild(fromPromise(async () => sideEffect('spawned in place'))),
               sendTo('supplier', orders ? { type: 'order', n: 2 } : ({ type: 'nothing' } as never)),
               sendTo('till', { type: 'go' }),
             ],
@@ -146,18 +146,18 @@ function replayed({ header, records }: Recorded, variant?: Variant): ReplayRepor
   return replay(header, records, [shop(variant)]);
 }
 
-const told = (record: TraceRecord | undefined): string | undefined =>
+const eventOf = (record: TraceRecord | undefined): string | undefined =>
   record && `${record.kind} ${'actor' in record ? record.actor : `${record.from}>${record.to} ${record.event.type}`}`;
 
 describe('a replay with the same machine', () => {
   test('reproduces the recording without side effects', async () => {
     const run = await wholeRun();
-    expect(deed.mock.calls.map(([what]) => what)).toEqual(['named', 'in place', 'spawned in place']);
-    deed.mockClear();
+    expect(sideEffect.mock.calls.map(([effectName]) => effectName)).toEqual(['named', 'in place', 'spawned in place']);
+    sideEffect.mockClear();
     const report = replayed(run);
     expect(report.difference).toBeUndefined();
     expect(report).toMatchObject({ records: run.records.length, compared: run.records.length, warnings: [] });
-    expect(run.records.map(told)).toEqual(
+    expect(run.records.map(eventOf)).toEqual(
       expect.arrayContaining([
         'event shop>shop late',
         'event shop/count>shop xstate.snapshot.count',
@@ -168,7 +168,7 @@ describe('a replay with the same machine', () => {
         'event shop/supplier>shop fact',
       ]),
     );
-    expect(deed).not.toHaveBeenCalled();
+    expect(sideEffect).not.toHaveBeenCalled();
   });
 
   test('reproduces a trace that was cut off by a crash', async () => {
@@ -182,7 +182,7 @@ describe('a replay with the same machine', () => {
 
   test('stops the machine when it was stopped from outside', async () => {
     const run = await record(async (_send, stop) => stop());
-    expect(told(run.records.at(-1))).toBe('stop shop');
+    expect(eventOf(run.records.at(-1))).toBe('stop shop');
     const report = replayed(run);
     expect(report.difference).toBeUndefined();
     expect(report.compared).toBe(run.records.length);
@@ -199,8 +199,8 @@ describe('a replay with a different machine', () => {
 
   test('shows the recorded and the replayed event with the preceding records if the machine sends another event', async () => {
     const { difference } = replayed(await wholeRun(), { orders: false });
-    expect(told(difference?.recorded)).toBe('event shop>shop/supplier order');
-    expect(told(difference?.replayed)).toBe('event shop>shop/supplier nothing');
+    expect(eventOf(difference?.recorded)).toBe('event shop>shop/supplier order');
+    expect(eventOf(difference?.replayed)).toBe('event shop>shop/supplier nothing');
     expect(difference?.field).toBe('/event/type');
     expect(difference?.before).toHaveLength(4);
     expect(difference?.seq).toBe(difference?.recorded?.seq);
@@ -208,10 +208,10 @@ describe('a replay with a different machine', () => {
 
   test('reports an event that was not recorded, if the next recorded event is from outside', async () => {
     const run = await wholeRun();
-    const { difference } = replayed(run, { answers: true });
-    expect(told(difference?.replayed)).toBe('step shop');
+    const { difference } = replayed(run, { responds: true });
+    expect(eventOf(difference?.replayed)).toBe('step shop');
     expect(difference?.recorded).toBeUndefined();
-    expect(told(run.records[difference!.seq - 1])).toBe('event outside>shop go');
+    expect(eventOf(run.records[difference!.seq - 1])).toBe('event outside>shop go');
   });
 
   test('reports a recorded timer that the machine does not have', async () => {

@@ -10,7 +10,7 @@ import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { differingField } from './compare-records.ts';
 import { Outside } from './outside.ts';
 import { ReplayedActors } from './replayed-actors.ts';
-import { Recording } from './replayed-trace.ts';
+import { TraceToReplay } from './replayed-trace.ts';
 
 /** The first record in which the behaviour of the machines differs from the recording. */
 export interface Difference {
@@ -52,18 +52,18 @@ export function replay(
   machines: readonly AnyStateMachine[],
 ): ReplayReport {
   const byId = new Map(machines.map((machine) => [machine.id, machine]));
-  const recording = new Recording(header, records, byId);
+  const recording = new TraceToReplay(header, records, byId);
   const report = new Replay(header, recording, byId).run();
   const { seq, recorded } = report.difference ?? {};
-  if (seq === undefined || recorded !== undefined || !recording.mayBeCutOffAt(seq - 1)) return report;
+  if (seq === undefined || recorded !== undefined || !recording.mayBeTruncatedAt(seq - 1)) return report;
   // The trace may end before the record that shows that this one was written while a machine was processing.
-  recording.takeAsEarly(seq - 1);
+  recording.markEarlyFrom(seq - 1);
   const other = new Replay(header, recording, byId).run();
   return other.difference === undefined ? other : report;
 }
 
 class Replay {
-  readonly #recording: Recording;
+  readonly #recording: TraceToReplay;
   readonly #outside: Outside;
   readonly #recorder: Recorder;
   readonly #redact: ReturnType<typeof recordRedactor>;
@@ -76,7 +76,7 @@ class Replay {
   #difference: Difference | undefined;
   readonly #warnings: string[] = [];
 
-  constructor(header: TraceHeader, recording: Recording, machines: ReadonlyMap<string, AnyStateMachine>) {
+  constructor(header: TraceHeader, recording: TraceToReplay, machines: ReadonlyMap<string, AnyStateMachine>) {
     this.#recording = recording;
     const recorder = createRecorder({
       program: header.program,
@@ -85,7 +85,7 @@ class Replay {
       ...(header.foreign === true && { foreign: true, data: boundedData }),
     });
     this.#recorder = recorder;
-    recorder.observe((record) => this.#meet(record));
+    recorder.observe((record) => this.#compareNext(record));
     // The current environment must not affect the redaction of recorded values.
     this.#redact = recordRedactor({ full: header.level === 'full' });
     const actors = new ReplayedActors({
@@ -94,7 +94,7 @@ class Replay {
       recorder,
       now: () => this.#now,
       idOfUnnamed: () => this.#recording.numberedIdAt(this.#at),
-      onMoment: () => this.#giveWhatCameEarly(),
+      onMoment: () => this.#giveEarlyInput(),
       failureOf: (actor) => this.#recording.failureAt(this.#at, actor),
     });
     this.#outside = new Outside(recording, actors, (warning) => this.#warnings.push(warning));
@@ -118,7 +118,7 @@ class Replay {
     };
   }
 
-  #meet(raw: TraceRecord): void {
+  #compareNext(raw: TraceRecord): void {
     const recorded = this.#recording.records[this.#at];
     if (recorded === undefined || this.#difference !== undefined) return;
     if (differingField(recorded, raw) === undefined) {
@@ -134,7 +134,7 @@ class Replay {
     }
     const again = { ...replayed, seq: recorded.seq, t: recorded.t };
     // If the next record is from outside, the machines did something additional.
-    if (this.#outside.did(this.#at)) this.#differ({ replayed: again });
+    if (this.#outside.isOutsideAction(this.#at)) this.#differ({ replayed: again });
     else this.#differ({ recorded, replayed: again, ...(recorded.kind === replayed.kind && { field }) });
   }
 
@@ -143,7 +143,7 @@ class Replay {
     // The start may produce this record immediately.
     if (this.#outside.startRootBefore(at) && this.#at !== at) return undefined;
     this.#given = at;
-    const why = this.#outside.give(at);
+    const why = this.#outside.repeatAction(at);
     this.#recorder.settle();
     return why;
   }
@@ -162,7 +162,7 @@ class Replay {
     const cause = number < (before[0]?.seq ?? 0) ? records.find((record) => record.seq === number) : undefined;
     this.#difference = {
       seq,
-      actor: doerOf(sides.replayed ?? sides.recorded!),
+      actor: actingActor(sides.replayed ?? sides.recorded!),
       ...sides,
       before,
       ...(cause !== undefined && { cause }),
@@ -174,17 +174,17 @@ class Replay {
   }
 
   /** Sends the input that was recorded while a machine was processing. */
-  #giveWhatCameEarly(): void {
-    while (this.#difference === undefined && this.#given !== this.#at && this.#recording.cameEarly(this.#at)) {
+  #giveEarlyInput(): void {
+    while (this.#difference === undefined && this.#given !== this.#at && this.#recording.isEarly(this.#at)) {
       const at = this.#at;
-      if (!this.#outside.did(at) || this.#outside.awaitsItsMoment(at)) return;
+      if (!this.#outside.isOutsideAction(at) || this.#outside.isRepeatedByEffect(at)) return;
       this.#give(at);
       if (this.#at === at) return;
     }
   }
 }
 
-function doerOf(record: TraceRecord): string {
+function actingActor(record: TraceRecord): string {
   if (record.kind === 'event') return record.from;
   return record.kind === 'spawn' ? (record.parent ?? record.actor) : record.actor;
 }

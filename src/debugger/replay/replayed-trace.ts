@@ -2,12 +2,12 @@ import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
-import { gapBetween } from '../trace/record-gaps.ts';
+import { describeGap } from '../trace/record-gaps.ts';
 
 const recordInFull = 'record with --traceLevel full';
 
 /** A trace to replay, with properties that depend on the entire trace. */
-export class Recording {
+export class TraceToReplay {
   readonly records: readonly TraceRecord[];
   /** Notes for the user on the limits of this replay. */
   readonly notes: string[] = [];
@@ -22,7 +22,7 @@ export class Recording {
     mustBeWhole(header, records);
     this.records = records;
     this.#machines = machines;
-    this.#early = earlyOnes(records);
+    this.#early = findEarlyRecords(records);
     this.#leaveOut(header.omits ?? []);
   }
 
@@ -35,18 +35,18 @@ export class Recording {
   }
 
   /** Whether a record was written while a machine was processing; false after the last record. */
-  cameEarly(at: number): boolean {
+  isEarly(at: number): boolean {
     return this.#early[at] === 1;
   }
 
   /** Whether no record from this index is caused by another such record: the trace may end too early. */
-  mayBeCutOffAt(at: number): boolean {
+  mayBeTruncatedAt(at: number): boolean {
     const { seq } = this.records[at]!;
     return this.records.slice(at).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
   }
 
   /** Treats all records from this index as written while a machine was processing. */
-  takeAsEarly(at: number): void {
+  markEarlyFrom(at: number): void {
     this.#early.fill(1, at);
   }
 
@@ -97,17 +97,19 @@ export class Recording {
     for (const record of this.records) {
       if (record.kind !== 'spawn') continue;
       this.#parents.set(record.actor, record.parent);
-      const hears = omitted.length > 0 && record.parent === undefined && this.#hearsOf(record.machine, omitted);
-      if (hears) roots.add(record.actor);
-      if (hears || (record.parent !== undefined && this.#leftOut.has(record.parent))) this.#leftOut.add(record.actor);
+      const receivesOmitted =
+        omitted.length > 0 && record.parent === undefined && this.#acceptsAnyOf(record.machine, omitted);
+      if (receivesOmitted) roots.add(record.actor);
+      if (receivesOmitted || (record.parent !== undefined && this.#leftOut.has(record.parent)))
+        this.#leftOut.add(record.actor);
     }
     if (roots.size === 0) return;
     const [first = ''] = roots;
-    const who = roots.size === 1 ? first : `${first} and ${roots.size - 1} more`;
-    this.notes.push(`${who}: not replayed, because the trace omits ${omitted.join(', ')}; ${recordInFull}`);
+    const excludedRoots = roots.size === 1 ? first : `${first} and ${roots.size - 1} more`;
+    this.notes.push(`${excludedRoots}: not replayed, because the trace omits ${omitted.join(', ')}; ${recordInFull}`);
   }
 
-  #hearsOf(id: string | undefined, omitted: readonly string[]): boolean {
+  #acceptsAnyOf(id: string | undefined, omitted: readonly string[]): boolean {
     const machine = id === undefined ? undefined : this.#machines.get(id);
     if (machine === undefined) return false;
     return machinesOf(machine).some((part) => statechartOf(part).transitions.some(({ on }) => omitted.includes(on)));
@@ -136,7 +138,7 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
   }
   const gap = records.findIndex((record, i) => record.seq !== i + 1);
   if (gap < 0) return;
-  throw new ChartpilotError('TRACE_INVALID', gapBetween(gap, records[gap]!.seq), {
+  throw new ChartpilotError('TRACE_INVALID', describeGap(gap, records[gap]!.seq), {
     hint: 'a replay requires all records: use an unchanged trace of a program that reported no lost records',
   });
 }
@@ -146,7 +148,7 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
  * that event as their cause, so every record between the event and its last effect was written during it. So was a
  * record directly before such a record: otherwise its receiver would have processed it first.
  */
-function earlyOnes(records: readonly TraceRecord[]): Uint8Array {
+function findEarlyRecords(records: readonly TraceRecord[]): Uint8Array {
   const early = new Uint8Array(records.length);
   let earliestCause = Number.POSITIVE_INFINITY;
   for (let i = records.length - 1; i >= 0; i--) {

@@ -3,8 +3,8 @@
  * Labels of arrows are in their titles.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import { type Line, lineWidth, nameFont, stateName, textFont, words, wrap } from './chart-text.ts';
-import type { Connection } from './connections.ts';
+import { lineWidth, nameFont, stateName, type TextLine, textFont, words, wrap } from './chart-text.ts';
+import type { ChartConnection } from './connections.ts';
 import { type FoldedStatechart, foldStatechart, longRow, siblingsOf } from './fold-statechart.ts';
 import { layoutOnScreen } from './layout.ts';
 import { lineHeight, margin, nameHeight, type StateHeader } from './state-header.ts';
@@ -20,7 +20,7 @@ export interface BriefChart {
 }
 
 /** A user's machine may have any number of states, and its charts take time to draw. */
-const mostPictures = 40;
+const maxPictures = 40;
 /** The size in pixels of a chart that fills the window of a laptop (1440 × 900). */
 export const briefScreen = { width: 1_410, height: 690 };
 /** Names are wrapped early: most charts have less space at their sides than above and below. */
@@ -29,7 +29,7 @@ const maxNameWidth = 100;
 /** All brief charts of a machine: one for each way to fold it, and one without folded states. */
 export async function briefChartsOf(chart: Statechart): Promise<BriefChart[]> {
   const pictures: BriefChart[] = [];
-  for (const { open, near } of foldingsOf(chart).slice(0, mostPictures)) {
+  for (const { open, near } of foldingsOf(chart).slice(0, maxPictures)) {
     const text = await drawBrief(chart, foldStatechart(chart, new Set(open), near));
     pictures.push({ open, ...(near !== undefined && { near }), text });
   }
@@ -49,10 +49,10 @@ export function foldingsOf(chart: Statechart): Folding[] {
     found.set(`${sorted} ${near}`, { open: sorted, ...(near !== undefined && { near }) });
   };
   add(all);
-  for (const way of waysOf(chart, 0)) add(way);
+  for (const way of openStatesOf(chart, 0)) add(way);
   for (const [number] of chart.states.entries()) {
     if (number !== 0 && siblingsOf(chart, number).length > longRow) {
-      for (const way of waysOf(chart, 0).filter((open) => isIn(open, chart.states[number]!.parent!))) {
+      for (const way of openStatesOf(chart, 0).filter((open) => isIn(open, chart.states[number]!.parent!))) {
         if (!isRow(number) || way.includes(number)) add(way, number);
       }
     }
@@ -65,15 +65,15 @@ function isIn(open: readonly number[], row: number): boolean {
 }
 
 /** The open states for each active leaf; for parallel regions all combinations. */
-function waysOf(chart: Statechart, number: number): number[][] {
+function openStatesOf(chart: Statechart, number: number): number[][] {
   const children = chart.states.flatMap(({ parent }, child) => (parent === number ? [child] : []));
   if (children.length === 0) return [[]];
-  const own = number === 0 ? [] : [number];
-  const ways = children.map((child) => waysOf(chart, child));
-  if (chart.states[number]!.type !== 'parallel') return distinct(ways.flat().map((way) => [...own, ...way]));
-  let together: number[][] = [own];
+  const ownNumber = number === 0 ? [] : [number];
+  const ways = children.map((child) => openStatesOf(chart, child));
+  if (chart.states[number]!.type !== 'parallel') return distinct(ways.flat().map((way) => [...ownNumber, ...way]));
+  let together: number[][] = [ownNumber];
   for (const region of ways) {
-    together = distinct(together.flatMap((open) => region.map((way) => [...open, ...way]))).slice(0, mostPictures);
+    together = distinct(together.flatMap((open) => region.map((way) => [...open, ...way]))).slice(0, maxPictures);
   }
   return together;
 }
@@ -96,7 +96,7 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: numbe
   const below = margin + name.length * nameHeight;
   const count = numbers[place] === undefined ? 0 : leftOut[place]!;
   // A single text, so that the visible text of a partly hidden box is a part of its name.
-  const lines: Line[] =
+  const lines: TextLine[] =
     count === 0 ? [] : [[{ text: `▸ ${count} ${count === 1 ? 'state' : 'states'}`, role: 'keyword' }]];
   const widths = [...name.map((line) => lineWidth(line, nameFont)), ...lines.map((line) => lineWidth(line, textFont))];
   return {
@@ -108,8 +108,8 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: numbe
 }
 
 /** One arrow without a label for all transitions between two boxes. */
-function briefConnections(chart: Statechart): Connection[] {
-  const found = new Map<string, Connection & { labels: Connection['labels'][number][] }>();
+function briefConnections(chart: Statechart): ChartConnection[] {
+  const found = new Map<string, ChartConnection & { labels: ChartConnection['labels'][number][] }>();
   chart.transitions.forEach(({ source, targets }, transition) => {
     for (const target of targets) {
       const key = `${source} ${target}`;

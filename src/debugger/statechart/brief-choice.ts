@@ -19,11 +19,11 @@ export function briefFor(
   byHand: readonly number[] = [],
 ): BriefChart | undefined {
   const active = openFor(chart, leaves);
-  const wanted = [...active, ...byHand.filter((number) => number !== wholeRows)];
+  const required = [...active, ...byHand.filter((number) => number !== wholeRows)];
   const inRows = [...leaves, ...active].filter((number) => siblingsOf(chart, number).length > longRow);
   const fitting = pictures.filter(({ open, near }) => {
     const isNear = near === undefined || (!byHand.includes(wholeRows) && inRows.includes(near));
-    return isNear && wanted.every((number) => open.includes(number));
+    return isNear && required.every((number) => open.includes(number));
   });
   const size = ({ open, near }: BriefChart): number => open.length - (near === undefined ? 0 : 0.5);
   return fitting.reduce<BriefChart | undefined>(

@@ -1,5 +1,5 @@
 /** The positions of all parts of a chart, in pixels from its upper left corner. */
-import type { Line } from './chart-text.ts';
+import type { TextLine } from './chart-text.ts';
 import type { StateHeader } from './state-header.ts';
 
 export interface Point {
@@ -7,7 +7,7 @@ export interface Point {
   readonly y: number;
 }
 
-export interface Box extends Point {
+export interface ChartBox extends Point {
   readonly width: number;
   readonly height: number;
 }
@@ -16,31 +16,31 @@ export interface ChartLayout {
   readonly width: number;
   readonly height: number;
   readonly states: readonly StateBox[];
-  readonly arrows: readonly Arrow[];
+  readonly arrows: readonly ChartArrow[];
   readonly markers: readonly InitialMarker[];
 }
 
-export interface StateBox extends Box {
+export interface StateBox extends ChartBox {
   readonly header: StateHeader;
 }
 
 /** From the border of one state to the border of another, in vertical and horizontal lines. */
-export interface Arrow {
+export interface ChartArrow {
   readonly source: number;
   readonly target: number;
   readonly points: readonly Point[];
-  readonly room: Box;
+  readonly labelArea: ChartBox;
   /** One for each transition with this arrow, from top to bottom. */
   readonly labels: readonly ArrowLabel[];
 }
 
-export interface ArrowLabel extends Box {
+export interface ArrowLabel extends ChartBox {
   readonly transition: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly TextLine[];
 }
 
 /** The dot with an arrow to the initial state. */
-export interface InitialMarker extends Box {
+export interface InitialMarker extends ChartBox {
   readonly parent: number;
   readonly points: readonly Point[];
 }

@@ -9,7 +9,7 @@ export interface Word {
   readonly role: WordRole;
 }
 
-export type Line = readonly Word[];
+export type TextLine = readonly Word[];
 
 export const nameFont: Font = { size: 13, bold: true };
 export const textFont: Font = { size: 12 };
@@ -61,8 +61,8 @@ export function exitWords({ exit = [] }: StatechartState): Word[] {
 /** `runs repair`; with the name of the logic if that differs: `runs context (buildContext)`. */
 export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
   return invoke.map(({ id, src }) => {
-    const said = src === 'in place' || squeezed(src) === squeezed(id);
-    return [...words('keyword', 'runs'), ...words('event', said ? id : `${id} (${src})`)];
+    const isSameName = src === 'in place' || normalizedName(src) === normalizedName(id);
+    return [...words('keyword', 'runs'), ...words('event', isSameName ? id : `${id} (${src})`)];
   });
 }
 
@@ -82,7 +82,7 @@ export function transitionTitle(chart: Statechart, number: number): string {
 }
 
 /** Wraps words into lines of at most this width, unless a single word is wider. */
-export function wrap(text: readonly Word[], maxWidth: number, font: Font): Line[] {
+export function wrap(text: readonly Word[], maxWidth: number, font: Font): TextLine[] {
   const space = textWidth(' ', font);
   const lines: Word[][] = [];
   let width = 0;
@@ -100,7 +100,7 @@ export function wrap(text: readonly Word[], maxWidth: number, font: Font): Line[
   return lines;
 }
 
-export function lineWidth(line: Line, font: Font): number {
+export function lineWidth(line: TextLine, font: Font): number {
   return textWidth(line.map(({ text }) => text).join(' '), font);
 }
 
@@ -108,8 +108,8 @@ export function words(role: WordRole, text: string): Word[] {
   return text.split(' ').map((part) => ({ text: part, role }));
 }
 
-function actionWords(before: string, actions: readonly string[]): Word[] {
-  return actions.length === 0 ? [] : [...words('keyword', before), ...words('action', actions.join(', '))];
+function actionWords(prefix: string, actions: readonly string[]): Word[] {
+  return actions.length === 0 ? [] : [...words('keyword', prefix), ...words('action', actions.join(', '))];
 }
 
 /** The name of a delay without a name is its milliseconds. */
@@ -118,6 +118,6 @@ function delayInWords(delay: string): string {
 }
 
 /** `cert-watcher` and `certWatcher` are the same name. */
-function squeezed(name: string): string {
+function normalizedName(name: string): string {
   return name.replaceAll(/[-_ ]/g, '').toLowerCase();
 }

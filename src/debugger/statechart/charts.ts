@@ -12,10 +12,10 @@ export function chartOf(chart: Statechart): Promise<string> {
   const key = JSON.stringify(chart);
   const known = drawn.get(key);
   if (known !== undefined) return known;
-  const made = layoutStatechart(chart).then((layout) => renderStatechart(chart, layout));
+  const svg = layoutStatechart(chart).then((layout) => renderStatechart(chart, layout));
   // A failed layout is retried.
-  made.catch(() => drawn.delete(key));
+  svg.catch(() => drawn.delete(key));
   if (drawn.size >= maxDrawn) drawn.delete(drawn.keys().next().value!);
-  drawn.set(key, made);
-  return made;
+  drawn.set(key, svg);
+  return svg;
 }

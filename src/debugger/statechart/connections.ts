@@ -1,10 +1,10 @@
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import type { ArrowLabel, Box } from './chart-layout.ts';
-import { type Line, lineWidth, textFont, transitionWords, wrap } from './chart-text.ts';
+import type { ArrowLabel, ChartBox } from './chart-layout.ts';
+import { lineWidth, type TextLine, textFont, transitionWords, wrap } from './chart-text.ts';
 import { lineHeight } from './state-header.ts';
 
 /** Transitions with the same ends share an arrow. */
-export interface Connection {
+export interface ChartConnection {
   readonly source: number;
   readonly target: number;
   readonly labels: readonly ConnectionLabel[];
@@ -12,15 +12,15 @@ export interface Connection {
 
 export interface ConnectionLabel {
   readonly transition: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly TextLine[];
 }
 
 const maxLabelWidth = 170;
 const labelMargin = 4;
 const labelGap = 3;
 
-export function connectionsOf(chart: Statechart): Connection[] {
-  const connections = new Map<string, Connection & { labels: ConnectionLabel[] }>();
+export function connectionsOf(chart: Statechart): ChartConnection[] {
+  const connections = new Map<string, ChartConnection & { labels: ConnectionLabel[] }>();
   chart.transitions.forEach((transition, number) => {
     const lines = wrap(transitionWords(chart, transition), maxLabelWidth, textFont);
     for (const target of transition.targets) {
@@ -35,7 +35,7 @@ export function connectionsOf(chart: Statechart): Connection[] {
 }
 
 /** The size of all labels of an arrow together. */
-export function labelRoom({ labels }: Connection): { width: number; height: number } {
+export function labelSize({ labels }: ChartConnection): { width: number; height: number } {
   const widths = labels.flatMap(({ lines }) => lines.map((line) => lineWidth(line, textFont)));
   const heights = labels.map(({ lines }) => lines.length * lineHeight);
   return {
@@ -45,18 +45,18 @@ export function labelRoom({ labels }: Connection): { width: number; height: numb
 }
 
 /** The boxes of an arrow's labels within the space that was reserved for them, from top to bottom. */
-export function labelBoxes({ labels }: Connection, room: Box): ArrowLabel[] {
-  let y = room.y;
+export function labelBoxes({ labels }: ChartConnection, labelArea: ChartBox): ArrowLabel[] {
+  let y = labelArea.y;
   return labels.map(({ transition, lines }) => {
     const height = lines.length * lineHeight;
-    const label = { transition, lines, x: room.x, y: Math.round(y * 10) / 10, width: room.width, height };
+    const label = { transition, lines, x: labelArea.x, y: Math.round(y * 10) / 10, width: labelArea.width, height };
     y += height + labelGap;
     return label;
   });
 }
 
 /** Whether the target precedes the source in the definition. Arrows lead down in the order of the definition. */
-export function leadsBack(chart: Statechart, { source, target }: Connection): boolean {
+export function leadsBack(chart: Statechart, { source, target }: ChartConnection): boolean {
   // Nested states have no order.
   const isNested = ancestorsOf(chart, source).includes(target) || ancestorsOf(chart, target).includes(source);
   return target < source && !isNested;

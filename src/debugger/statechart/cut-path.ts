@@ -1,8 +1,8 @@
 /** Interrupts arrows where they would cross texts. */
-import type { Box, Point } from './chart-layout.ts';
+import type { ChartBox, Point } from './chart-layout.ts';
 
 /** The parts of a path of horizontal and vertical lines that are outside all boxes, in order. */
-export function cutPath(points: readonly Point[], boxes: readonly Box[]): Point[][] {
+export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): Point[][] {
   const parts: Point[][] = [];
   let part: Point[] = [];
   const end = (): void => {
@@ -26,7 +26,7 @@ export function cutPath(points: readonly Point[], boxes: readonly Box[]): Point[
 }
 
 /** As fractions of the length of the line. */
-function outside(from: Point, to: Point, boxes: readonly Box[]): [number, number][] {
+function outside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
   const hidden = boxes.flatMap((box) => inside(from, to, box)).sort(([start], [other]) => start - other);
   const shown: [number, number][] = [];
   let done = 0;
@@ -38,7 +38,7 @@ function outside(from: Point, to: Point, boxes: readonly Box[]): [number, number
   return shown;
 }
 
-function inside(from: Point, to: Point, box: Box): [number, number][] {
+function inside(from: Point, to: Point, box: ChartBox): [number, number][] {
   const across = range(from.x, to.x, box.x, box.x + box.width);
   const down = range(from.y, to.y, box.y, box.y + box.height);
   const start = Math.max(0, across[0], down[0]);

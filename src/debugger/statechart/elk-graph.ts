@@ -1,6 +1,6 @@
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import { type Connection, labelRoom, leadsBack } from './connections.ts';
+import { type ChartConnection, labelSize, leadsBack } from './connections.ts';
 import type { StateHeader } from './state-header.ts';
 
 const markerSize = 10;
@@ -46,7 +46,7 @@ export function elkGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
   wider: readonly number[],
-  connections: readonly Connection[],
+  connections: readonly ChartConnection[],
   direction: Direction,
 ): ElkNode {
   const arrows = connections.map((connection, number) => arrowEdge(chart, connection, number));
@@ -102,7 +102,7 @@ function markerEdges(chart: Statechart): ElkExtendedEdge[] {
  * Arrows that lead back are reversed for ELK, which would otherwise break cycles at arbitrary arrows. (Its options that
  * keep the order of the model fail on charts with arrows across levels.)
  */
-function arrowEdge(chart: Statechart, connection: Connection, number: number): ElkExtendedEdge {
+function arrowEdge(chart: Statechart, connection: ChartConnection, number: number): ElkExtendedEdge {
   const { source, target } = connection;
   const [from, to] = leadsBack(chart, connection) ? [target, source] : [source, target];
   const ends = { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)] };
@@ -110,7 +110,7 @@ function arrowEdge(chart: Statechart, connection: Connection, number: number): E
   const label = {
     // ELK omits labels without text.
     text: 'label',
-    ...labelRoom(connection),
+    ...labelSize(connection),
     layoutOptions: { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' },
   };
   return { ...ends, labels: [label] };

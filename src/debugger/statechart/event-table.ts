@@ -27,7 +27,7 @@ const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
   const events = [...new Set(chart.transitions.filter(isMessage).map(({ on }) => on))].sort(namesBeforeWildcards);
-  const rests = chart.states.flatMap((_, number) => (canRest(chart, number) ? [number] : []));
+  const rests = chart.states.flatMap((_, number) => (isStable(chart, number) ? [number] : []));
   return {
     events,
     states: rests.map((number) => ({
@@ -45,7 +45,7 @@ function namesBeforeWildcards(a: string, b: string): number {
 }
 
 /** Whether a state is a leaf that is not left immediately after it was entered. */
-function canRest(chart: Statechart, number: number): boolean {
+function isStable(chart: Statechart, number: number): boolean {
   const { type } = chart.states[number]!;
   if (type === 'final' || type === 'history') return false;
   if (chart.states.some(({ parent }) => parent === number)) return false;
@@ -79,7 +79,7 @@ const unexpected = '×';
 export function formatEventTable(chart: Statechart): string {
   const { events, states } = eventTableOf(chart);
   if (events.length === 0) return 'No other actor sends it events.\n';
-  const rows = states.map(({ path, cells }) => [code(path), ...cells.map(signOf)]);
+  const rows = states.map(({ path, cells }) => [code(path), ...cells.map(symbolOf)]);
   const table = [['', ...events.map(code)], ['---', ...events.map(() => ':-:')], ...rows];
   const lines = table.map((cells) => `| ${cells.join(' | ')} |`);
   const details = states.flatMap(({ path, cells }) => {
@@ -94,7 +94,7 @@ export function formatEventTable(chart: Statechart): string {
 }
 
 /** `→` changes the state, `•` runs an action, `–` is ignored on purpose; in parentheses if it has a condition. */
-function signOf({ tried }: Cell): string {
+function symbolOf({ tried }: Cell): string {
   if (tried.length === 0) return unexpected;
   const sign = tried.some(({ targets }) => targets.length > 0) ? '→' : tried.every(isIgnored) ? '–' : '•';
   return tried.some(({ guard }) => guard !== undefined) ? `(${sign})` : sign;
@@ -102,9 +102,9 @@ function signOf({ tried }: Cell): string {
 
 function inWords(chart: Statechart, { targets, guard, actions = [], description }: StatechartTransition): string {
   const to = targets.map((number) => `→ ${chart.states[number]!.path || chart.id}`).join(', ');
-  const deed = [to, actions.join(', ')].filter((part) => part !== '').join(', ') || 'ignored';
+  const effectText = [to, actions.join(', ')].filter((part) => part !== '').join(', ') || 'ignored';
   const why = description === undefined ? '' : ` (${description})`;
-  return `${guard === undefined ? '' : `if ${guard}: `}${deed}${why}`;
+  return `${guard === undefined ? '' : `if ${guard}: `}${effectText}${why}`;
 }
 
 function code(name: string): string {

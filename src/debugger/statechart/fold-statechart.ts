@@ -39,20 +39,26 @@ export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, nea
   const shown = chart.states.flatMap((_, number) => (drawn[number] === number ? [number] : []));
   const placeOf = new Map(shown.map((number, place) => [number, place]));
   const placed = (number: number): number => placeOf.get(drawn[number]!)!;
-  const leftOut = shown.map((number) => drawn.filter((into, own) => into === number && own !== number).length);
+  const leftOut = shown.map(
+    (number) => drawn.filter((into, ownNumber) => into === number && ownNumber !== number).length,
+  );
   const states = shown.map((number, place): StatechartState => {
     const { parent, initial, ...state } = chart.states[number]!;
-    const around = parent !== undefined && { parent: placed(parent) };
+    const placedParent = parent !== undefined && { parent: placed(parent) };
     if (number === rest) {
       const count = drawn.filter((into) => into === number).length;
-      return { ...restOf(chart.states[parent!]!.path, count), ...around };
+      return { ...placeholderOf(chart.states[parent!]!.path, count), ...placedParent };
     }
-    const within = { ...state, ...around };
+    const within = { ...state, ...placedParent };
     if (leftOut[place]! > 0) return { ...within, type: 'atomic' };
     return { ...within, ...(initial !== undefined && { initial: placed(initial) }) };
   });
   return {
-    chart: { ...chart, states, transitions: chart.transitions.map((transition) => between(transition, placed)) },
+    chart: {
+      ...chart,
+      states,
+      transitions: chart.transitions.map((transition) => betweenVisibleStates(transition, placed)),
+    },
     numbers: shown.map((number) => (number === rest ? undefined : number)),
     leftOut,
   };
@@ -71,8 +77,8 @@ function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefine
   for (const from of found) {
     // Targets first, because they are more useful than sources.
     const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
-    const before = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
-    for (const other of [...next, ...before]) if (found.size < keptOfRow) found.add(other);
+    const sources = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
+    for (const other of [...next, ...sources]) if (found.size < keptOfRow) found.add(other);
     if (found.size >= keptOfRow) break;
   }
   return found;
@@ -89,13 +95,16 @@ export function openFor(chart: Statechart, leaves: readonly number[]): number[] 
   return [...new Set(leaves.flatMap((leaf) => ancestorsOf(chart, leaf)))].filter((number) => number !== 0);
 }
 
-function restOf(row: string, count: number): Pick<StatechartState, 'path' | 'type'> {
+function placeholderOf(row: string, count: number): Pick<StatechartState, 'path' | 'type'> {
   const name = `… ${count} more`;
   return { path: row === '' ? name : `${row}.${name}`, type: 'atomic' };
 }
 
 /** Moves ends inside folded states to those states, and drops transitions from a box to itself. */
-function between(transition: StatechartTransition, placed: (number: number) => number): StatechartTransition {
+function betweenVisibleStates(
+  transition: StatechartTransition,
+  placed: (number: number) => number,
+): StatechartTransition {
   const { actions: _, ...rest } = transition;
   const source = placed(transition.source);
   const targets = [...new Set(transition.targets.map(placed))].filter((target) => target !== source);

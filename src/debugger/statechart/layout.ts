@@ -4,8 +4,8 @@
  */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import type { Arrow, Box, ChartLayout, Point } from './chart-layout.ts';
-import { type Connection, connectionsOf, labelBoxes, leadsBack } from './connections.ts';
+import type { ChartArrow, ChartBox, ChartLayout, Point } from './chart-layout.ts';
+import { type ChartConnection, connectionsOf, labelBoxes, leadsBack } from './connections.ts';
 import { arrowId, type Direction, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';
 import { type StateHeader, stateHeader } from './state-header.ts';
 
@@ -34,7 +34,7 @@ export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> 
 export async function layoutOnScreen(
   chart: Statechart,
   headers: readonly StateHeader[],
-  connections: readonly Connection[],
+  connections: readonly ChartConnection[],
   size: Size,
 ): Promise<ChartLayout> {
   const down = await layoutGraph(chart, headers, connections, 'DOWN');
@@ -45,7 +45,7 @@ export async function layoutOnScreen(
 function placed(
   chart: Statechart,
   headers: readonly StateHeader[],
-  connections: readonly Connection[],
+  connections: readonly ChartConnection[],
   { graph, nodes }: LaidOut,
 ): ChartLayout {
   const edges = new Map((graph.edges ?? []).map((edge) => [edge.id, edge]));
@@ -71,7 +71,7 @@ interface LaidOut {
 async function layoutGraphOnScreen(
   chart: Statechart,
   headers: readonly StateHeader[],
-  connections: readonly Connection[],
+  connections: readonly ChartConnection[],
 ): Promise<LaidOut> {
   const down = await layoutGraph(chart, headers, connections, 'DOWN');
   if (scaleOf(down, screen) >= legibleScale) return down;
@@ -87,7 +87,7 @@ function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {
 async function layoutGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
-  connections: readonly Connection[],
+  connections: readonly ChartConnection[],
   direction: Direction,
 ): Promise<LaidOut> {
   const elk = await loadEngine();
@@ -105,13 +105,13 @@ function nodesBelow(node: ElkNode): ElkNode[] {
   return [node, ...(node.children ?? []).flatMap(nodesBelow)];
 }
 
-function arrowOf(chart: Statechart, connection: Connection, edge: ElkExtendedEdge): Arrow {
+function arrowOf(chart: Statechart, connection: ChartConnection, edge: ElkExtendedEdge): ChartArrow {
   const { source, target } = connection;
   const points = pointsOf(edge);
   if (leadsBack(chart, connection)) points.reverse();
   const [label] = edge.labels ?? [];
-  const room = label === undefined ? { ...middleOf(points), width: 0, height: 0 } : boxOf(label);
-  return { source, target, points, room, labels: labelBoxes(connection, room) };
+  const labelArea = label === undefined ? { ...middleOf(points), width: 0, height: 0 } : boxOf(label);
+  return { source, target, points, labelArea, labels: labelBoxes(connection, labelArea) };
 }
 
 function pointsOf({ sections }: ElkExtendedEdge): Point[] {
@@ -123,21 +123,21 @@ function pointsOf({ sections }: ElkExtendedEdge): Point[] {
 function middleOf(points: readonly Point[]): Point {
   const lines = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
   const length = ({ from, to }: (typeof lines)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
-  const { from, to } = lines.reduce((longest, line) => (length(line) > length(longest) ? line : longest));
+  const { from, to } = lines.reduce((current, line) => (length(line) > length(current) ? line : current));
   return { x: round((from.x + to.x) / 2), y: round((from.y + to.y) / 2) };
 }
 
 /** ELK's arrows from a state to its ancestor may have a diagonal line. */
 function withCorners(points: readonly Point[]): Point[] {
   return points.flatMap((point, index) => {
-    const before = points[index - 1];
-    if (before === undefined || before.x === point.x || before.y === point.y) return [point];
-    const y = round((before.y + point.y) / 2);
-    return [{ x: before.x, y }, { x: point.x, y }, point];
+    const previousPoint = points[index - 1];
+    if (previousPoint === undefined || previousPoint.x === point.x || previousPoint.y === point.y) return [point];
+    const y = round((previousPoint.y + point.y) / 2);
+    return [{ x: previousPoint.x, y }, { x: point.x, y }, point];
   });
 }
 
-function boxOf({ x, y, width, height }: { x?: number; y?: number; width?: number; height?: number }): Box {
+function boxOf({ x, y, width, height }: { x?: number; y?: number; width?: number; height?: number }): ChartBox {
   return { x: round(x!), y: round(y!), width: round(width!), height: round(height!) };
 }
 

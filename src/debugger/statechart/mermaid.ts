@@ -78,7 +78,7 @@ function noteOf(chart: Statechart, number: number, indent: string): string[] {
 function arrowsIn(chart: Statechart, number: number, transition: StatechartTransition, indent: string): string[] {
   const { source, targets } = transition;
   return targets
-    .filter((target) => homeOf(chart, source, target) === number)
+    .filter((target) => innermostCommonState(chart, source, target) === number)
     .map((target) => {
       const actions = transition.actions === undefined ? '' : ` / ${transition.actions.join(', ')}`;
       const label = clean(sentence(transitionWords(chart, transition)) + actions);
@@ -88,9 +88,9 @@ function arrowsIn(chart: Statechart, number: number, transition: StatechartTrans
 }
 
 /** The innermost state that contains both; the source, if it contains the target. */
-function homeOf(chart: Statechart, source: number, target: number): number {
-  const around = ancestorsOf(chart, target);
-  return [source, ...ancestorsOf(chart, source)].find((state) => around.includes(state)) ?? 0;
+function innermostCommonState(chart: Statechart, source: number, target: number): number {
+  const targetAncestors = ancestorsOf(chart, target);
+  return [source, ...ancestorsOf(chart, source)].find((state) => targetAncestors.includes(state)) ?? 0;
 }
 
 /**
@@ -99,7 +99,8 @@ function homeOf(chart: Statechart, source: number, target: number): number {
  */
 function leadsInside(chart: Statechart, number: number): boolean {
   return chart.transitions.some(
-    ({ source, targets }) => source === number && targets.some((target) => homeOf(chart, source, target) === number),
+    ({ source, targets }) =>
+      source === number && targets.some((target) => innermostCommonState(chart, source, target) === number),
   );
 }
 

@@ -6,10 +6,10 @@ import {
   internalWords,
   invokeWords,
   isIgnored,
-  type Line,
   lineWidth,
   nameFont,
   stateName,
+  type TextLine,
   textFont,
   type Word,
   words,
@@ -18,13 +18,13 @@ import {
 
 export interface HeaderRow {
   readonly transition?: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly TextLine[];
   /** Distance from the top of the box. */
   readonly y: number;
 }
 
 export interface StateHeader {
-  readonly name: readonly Line[];
+  readonly name: readonly TextLine[];
   readonly rows: readonly HeaderRow[];
   /** Including margins. */
   readonly width: number;
@@ -69,6 +69,6 @@ function rowTexts(chart: Statechart, number: number): { text: readonly Word[]; t
       ? [{ text: internalWords(chart, transition), transition: index }]
       : [],
   );
-  const own = [...invokeWords(state), entryWords(state), exitWords(state)].filter((text) => text.length > 0);
-  return [...own.map((text) => ({ text })), ...internal];
+  const ownTexts = [...invokeWords(state), entryWords(state), exitWords(state)].filter((text) => text.length > 0);
+  return [...ownTexts.map((text) => ({ text })), ...internal];
 }

@@ -1,8 +1,8 @@
 /** Renders a laid-out statechart as SVG, for the page and for the docs. */
 import { markupText } from '../../runtime/markup-text.ts';
 import type { Statechart, StatechartState } from '../../runtime/trace/statechart.ts';
-import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';
-import { type Line, stateName, transitionTitle } from './chart-text.ts';
+import type { ArrowLabel, ChartArrow, ChartBox, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';
+import { stateName, type TextLine, transitionTitle } from './chart-text.ts';
 import { cutPath } from './cut-path.ts';
 import { type HeaderRow, lineHeight, margin, nameHeight } from './state-header.ts';
 import { svgStyle } from './svg-style.ts';
@@ -61,7 +61,7 @@ function stateClasses(chart: Statechart, { type, parent }: StatechartState): str
   return ['state', type, ...(isRegion ? ['region'] : [])].join(' ');
 }
 
-function renderRow(chart: Statechart, { transition, lines, y }: HeaderRow, box: Box): string {
+function renderRow(chart: Statechart, { transition, lines, y }: HeaderRow, box: ChartBox): string {
   const texts = lines.map((line, index) => text(line, box.x + margin, box.y + y + index * lineHeight + 12));
   if (transition === undefined) return texts.join('\n');
   return [
@@ -79,25 +79,30 @@ function renderMarker(marker: InitialMarker): string {
 }
 
 /** Draws the path once per transition, so that each can be highlighted; only one of them is visible. */
-function renderArrow(chart: Statechart, arrow: Arrow, headers: readonly Box[]): string {
+function renderArrow(chart: Statechart, arrow: ChartArrow, headers: readonly ChartBox[]): string {
   const transitions = arrow.labels.map((label) => renderTransition(chart, arrow, label, headers));
   return ['<g class="way">', ...transitions, '</g>'].join('\n');
 }
 
-function renderTransition(chart: Statechart, arrow: Arrow, label: ArrowLabel, headers: readonly Box[]): string {
+function renderTransition(
+  chart: Statechart,
+  arrow: ChartArrow,
+  label: ArrowLabel,
+  headers: readonly ChartBox[],
+): string {
   const { kind } = chart.transitions[label.transition]!;
   const centre = label.x + label.width / 2;
   return [
     `<g class="transition ${markupText(kind)}" data-transition="${label.transition}">`,
     `<title>${markupText(transitionTitle(chart, label.transition))}</title>`,
-    arrowPaths(arrow.points, [arrow.room, ...headers]),
+    arrowPaths(arrow.points, [arrow.labelArea, ...headers]),
     ...(kind === 'timer' ? [`<rect class="countdown" ${rect(label)} rx="3"/>`] : []),
     ...label.lines.map((line, index) => text(line, centre, label.y + index * lineHeight + 12, 'label')),
     '</g>',
   ].join('\n');
 }
 
-function arrowPaths(points: readonly Point[], texts: readonly Box[] = []): string {
+function arrowPaths(points: readonly Point[], texts: readonly ChartBox[] = []): string {
   return `<path class="arrow" d="${cutPath(points, texts).map(pathData).join('')}"/><path class="head" d="${headData(points)}"/>`;
 }
 
@@ -107,15 +112,15 @@ function pathData(points: readonly Point[]): string {
 
 function headData(points: readonly Point[]): string {
   const tip = points.at(-1)!;
-  const before = points.at(-2)!;
-  const length = Math.hypot(tip.x - before.x, tip.y - before.y) || 1;
-  const along = { x: (tip.x - before.x) / length, y: (tip.y - before.y) / length };
+  const previousPoint = points.at(-2)!;
+  const length = Math.hypot(tip.x - previousPoint.x, tip.y - previousPoint.y) || 1;
+  const along = { x: (tip.x - previousPoint.x) / length, y: (tip.y - previousPoint.y) / length };
   const at = (back: number, side: number) =>
     `${tip.x - along.x * back - along.y * side} ${tip.y - along.y * back + along.x * side}`;
   return `M${at(0, 0)}L${at(headLength, 4)}L${at(headLength, -4)}Z`;
 }
 
-function text(line: Line, x: number, y: number, kind?: 'name' | 'label'): string {
+function text(line: TextLine, x: number, y: number, kind?: 'name' | 'label'): string {
   const attributes = `x="${x}" y="${y}"${kind === undefined ? '' : ` class="${kind}"`}${kind === 'label' ? ' text-anchor="middle"' : ''}`;
   const spans = line.map(
     (word) => `<tspan class="${word.role === 'timer' ? 'timer-text' : word.role}">${markupText(word.text)}</tspan>`,
@@ -123,15 +128,15 @@ function text(line: Line, x: number, y: number, kind?: 'name' | 'label'): string
   return `<text ${attributes}>${kind === 'name' ? markupText(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
 }
 
-function headerText({ x, y, header }: StateBox): Box {
+function headerText({ x, y, header }: StateBox): ChartBox {
   const side = margin - 3;
   return { x: x + side, y: y + side, width: header.width - 2 * side, height: header.height - 2 * side };
 }
 
-function inside({ x, y, width, height }: Box, by: number): Box {
+function inside({ x, y, width, height }: ChartBox, by: number): ChartBox {
   return { x: x + by, y: y + by, width: width - 2 * by, height: height - 2 * by };
 }
 
-function rect({ x, y, width, height }: Box): string {
+function rect({ x, y, width, height }: ChartBox): string {
   return `x="${x}" y="${y}" width="${width}" height="${height}"`;
 }

@@ -59,7 +59,7 @@ export function causeChain(list: RecordList, index: number, isLast?: (link: Caus
 
 /** The spawn of the actor that has a name at an index; for an effect it shows the owner. */
 export function spawnOf(list: RecordList, actor: string, index: number): CauseLink | undefined {
-  const found = list.lastAbout(actor, ['spawn'], index + 1);
+  const found = list.lastIndexAbout(actor, ['spawn'], index + 1);
   return found === undefined ? undefined : { index: found, record: list.recordAt(found)!, how: 'spawned' };
 }
 
@@ -74,13 +74,13 @@ function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
     case 'timer':
       return at(list, startOfTimer(list, record, index), 'timer-started');
     case 'event':
-      return record.from === 'outside' ? 'outside' : ownDoing(list, record.from, index);
+      return record.from === 'outside' ? 'outside' : causeOfEffectAction(list, record.from, index);
     case 'spawn':
       return record.parent === undefined ? 'start' : 'lost';
     case 'stop':
       return endOf(list, record, index);
     case 'log':
-      return ownDoing(list, record.actor, index);
+      return causeOfEffectAction(list, record.actor, index);
     default:
       return 'lost';
   }
@@ -91,7 +91,7 @@ function startOfTimer(
   { actor, timer }: TraceRecord & { kind: 'timer' },
   index: number,
 ): number | undefined {
-  return lastSuch(list, actor, 'timer-started', index, (record) => record.timer === timer);
+  return findLast(list, actor, 'timer-started', index, (record) => record.timer === timer);
 }
 
 /**
@@ -100,14 +100,14 @@ function startOfTimer(
  * owner received from other actors. For example, a process that exits while its epoch drains exits because of the
  * drain, not of its start; a response is sent because of the push, not because of the previous acknowledgement.
  */
-function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
+function causeOfEffectAction(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
-  const reached = list.lastAbout(effect, reaching, index);
+  const reached = list.lastIndexAbout(effect, reaching, index);
   const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
   const since = (reached ?? -1) + 1;
   const isOfOthers = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
-  const ordered = owner === undefined ? undefined : lastSuch(list, owner, 'event', index, isOfOthers, since);
-  const entered = owner === undefined ? undefined : lastSuch(list, owner, 'transition', index, isEntered, since);
+  const ordered = owner === undefined ? undefined : findLast(list, owner, 'event', index, isOfOthers, since);
+  const entered = owner === undefined ? undefined : findLast(list, owner, 'transition', index, isEntered, since);
   if (ordered !== undefined && ordered > (entered ?? -1)) return at(list, ordered, 'owner-told');
   if (entered === undefined) return at(list, reached, 'told');
   // An event that the owner sent to the effect during that transition is more specific than the state.
@@ -137,8 +137,9 @@ function endOf(
 ): CauseLink | CauseOrigin {
   const spawn = spawnOf(list, actor, index)?.record as (TraceRecord & { kind: 'spawn' }) | undefined;
   const ender = status === 'stopped' ? spawn?.parent : actor;
-  if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined) return ownDoing(list, actor, index);
-  const step = ender === undefined ? undefined : list.lastAbout(ender, ['transition', 'step'], index);
+  if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined)
+    return causeOfEffectAction(list, actor, index);
+  const step = ender === undefined ? undefined : list.lastIndexAbout(ender, ['transition', 'step'], index);
   return at(list, step, 'ended-by');
 }
 
@@ -150,17 +151,17 @@ function at(list: RecordList, index: number | undefined, how: CauseKind): CauseL
 }
 
 /** The last record of a kind before an index that is about an actor and matches a condition. */
-function lastSuch<Kind extends TraceRecord['kind']>(
+function findLast<Kind extends TraceRecord['kind']>(
   list: RecordList,
   actor: string,
   kind: Kind,
-  before: number,
-  wanted: (record: TraceRecord & { kind: Kind }) => boolean,
+  endIndex: number,
+  isMatch: (record: TraceRecord & { kind: Kind }) => boolean,
   from = 0,
 ): number | undefined {
-  let place = list.lastAbout(actor, [kind], before, from);
-  while (place !== undefined && !wanted(list.recordAt(place) as TraceRecord & { kind: Kind })) {
-    place = list.lastAbout(actor, [kind], place, from);
+  let place = list.lastIndexAbout(actor, [kind], endIndex, from);
+  while (place !== undefined && !isMatch(list.recordAt(place) as TraceRecord & { kind: Kind })) {
+    place = list.lastIndexAbout(actor, [kind], place, from);
   }
   return place;
 }

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { eventBody } from '../../../test/fixtures/event-body.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain } from './cause-chain.ts';
-import { neighboursOf, nextInStory, storyOf } from './cause-path.ts';
+import { causePathOf, neighboursOf, nextInPath } from './cause-path.ts';
 import { foldChain } from './fold-chain.ts';
 import { RecordArray, type RecordList } from './record-list.ts';
-import { triesOf, worstInWords } from './retry-words.ts';
+import { attemptsOf, describeFailures } from './retry-words.ts';
 
 function listOf(bodies: readonly TraceBody[]): RecordList & { ledTo(seq: number): readonly number[] } {
   const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i, ...body }));
@@ -28,31 +28,31 @@ const list = listOf([
 
 describe('the path of causes and effects of a record', () => {
   test('consists of its nearest cause and its direct effects by default', () => {
-    expect(neighboursOf(list, 3)).toEqual({ places: [1, 3, 5, 6], root: 1, isCut: false });
+    expect(neighboursOf(list, 3)).toEqual({ indexes: [1, 3, 5, 6], root: 1, isTruncated: false });
   });
 
   test('contains all causes and effects on request, without unrelated records', () => {
-    expect(storyOf(list, 5)).toEqual({ places: [1, 3, 5, 7], root: 1, isCut: false });
-    expect(storyOf(list, 1)?.places).toEqual([1, 3, 5, 6, 7]);
+    expect(causePathOf(list, 5)).toEqual({ indexes: [1, 3, 5, 7], root: 1, isTruncated: false });
+    expect(causePathOf(list, 1)?.indexes).toEqual([1, 3, 5, 6, 7]);
   });
 
   test('can be visited in order, up to both ends', () => {
-    const story = storyOf(list, 5)!;
-    expect(nextInStory(story, 5, -1)).toBe(3);
-    expect(nextInStory(story, 5, 1)).toBe(7);
-    expect(nextInStory(story, 7, 1)).toBeUndefined();
+    const path = causePathOf(list, 5)!;
+    expect(nextInPath(path, 5, -1)).toBe(3);
+    expect(nextInPath(path, 5, 1)).toBe(7);
+    expect(nextInPath(path, 7, 1)).toBeUndefined();
     // The index need not be in the path.
-    expect(nextInStory(story, 4, -1)).toBe(3);
+    expect(nextInPath(path, 4, -1)).toBe(3);
   });
 });
 
 test('triesOf describes each attempt by its failure, its number, and the pause before the next one', () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
-    const before = i * 4;
+    const firstSeq = i * 4;
     return [
-      eventBody('supervisor', `epoch-${i}`, 'restart.decided', i === 0 ? 1 : before),
+      eventBody('supervisor', `epoch-${i}`, 'restart.decided', i === 0 ? 1 : firstSeq),
       {
-        ...eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', before + 1),
+        ...eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', firstSeq + 1),
         event: { type: 'epoch.failed', reason: 'signal SIGKILL', signal: 'SIGKILL', during: 'initializing' },
       } as TraceBody,
       {
@@ -61,15 +61,15 @@ test('triesOf describes each attempt by its failure, its number, and the pause b
         timer: 'backoff',
         state: 'waiting',
         ms: 1_000 * 2 ** i,
-        cause: before + 2,
+        cause: firstSeq + 2,
       },
       { kind: 'timer', actor: 'supervisor', timer: 'backoff' },
     ];
   }).flat();
   const all = listOf([...tries, eventBody('supervisor', 'agent', 'gave.up', tries.length)]);
   const repeated = foldChain(causeChain(all, tries.length).links).find(({ times }) => times > 1)!;
-  expect(worstInWords(repeated)).toBe('SIGKILL while initializing');
-  const words = triesOf(repeated, (ms) => `${ms / 1_000} s`).map((one) => one.words);
+  expect(describeFailures(repeated)).toBe('SIGKILL while initializing');
+  const words = attemptsOf(repeated, (ms) => `${ms / 1_000} s`).map((one) => one.words);
   expect(words[0]).toBe(`attempt ${repeated.times} of ${repeated.times}`);
   expect(words[1]).toMatch(/^attempt \d+ of \d+, next in \d+ s$/);
 });

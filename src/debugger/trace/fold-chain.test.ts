@@ -10,7 +10,7 @@ const steps = ['process.exited', 'process.spawned', 'start.granted', 'start.requ
 
 test('foldChain merges attempts that differ only in their numbers', () => {
   const parts = foldChain([...chainOf(9), link(eventBody('outside', 'cert-watcher', 'files.changed'), 0)]);
-  expect(parts.map(({ times, links, others }) => [times, links.length, others.length])).toEqual([
+  expect(parts.map(({ times, links, repetitions }) => [times, links.length, repetitions.length])).toEqual([
     [9, 4, 32],
     [1, 1, 0],
   ]);
@@ -19,7 +19,7 @@ test('foldChain merges attempts that differ only in their numbers', () => {
 
 test('foldChain keeps all links in their order', () => {
   const links = [link(eventBody('a', 'b', 'x.y'), 99), ...chainOf(3), ...chainOf(2).slice(2)];
-  expect(foldChain(links).flatMap((part) => [...part.links, ...part.others])).toEqual(links);
+  expect(foldChain(links).flatMap((part) => [...part.links, ...part.repetitions])).toEqual(links);
 });
 
 test('foldChain does not merge different states, events and actors', () => {
@@ -34,7 +34,7 @@ test('foldChain does not merge different states, events and actors', () => {
 
 test('foldChain does not merge two equal lines, because the result would not be shorter', () => {
   const twice = [link(eventBody('a', 'b', 'x.y'), 2), link(eventBody('a', 'b', 'x.y'), 1)];
-  expect(foldChain(twice)).toEqual([{ times: 1, links: twice, others: [] }]);
+  expect(foldChain(twice)).toEqual([{ times: 1, links: twice, repetitions: [] }]);
 });
 
 test('foldChain folds a long chain of attempts within its time limit', () => {

@@ -7,13 +7,13 @@ export interface ChainPart {
   readonly times: number;
   /** The links of the first repetition, which is the latest in the trace. */
   readonly links: readonly CauseLink[];
-  readonly others: readonly CauseLink[];
+  readonly repetitions: readonly CauseLink[];
 }
 
 /** Maximum number of steps of a repetition; a retry has about 20. */
 const maxPeriod = 60;
 /** Folding must save more lines than its description takes. */
-const fewestSaved = 3;
+const minSavedLines = 3;
 
 /** Merges consecutive repetitions that differ only in numbers. */
 export function foldChain(links: readonly CauseLink[]): ChainPart[] {
@@ -21,7 +21,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   const parts: ChainPart[] = [];
   let single: CauseLink[] = [];
   const endSingle = (): void => {
-    if (single.length > 0) parts.push({ times: 1, links: single, others: [] });
+    if (single.length > 0) parts.push({ times: 1, links: single, repetitions: [] });
     single = [];
   };
   for (let at = 0; at < links.length; ) {
@@ -32,7 +32,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
     }
     endSingle();
     const end = at + period * times;
-    parts.push({ times, links: links.slice(at, at + period), others: links.slice(at + period, end) });
+    parts.push({ times, links: links.slice(at, at + period), repetitions: links.slice(at + period, end) });
     at = end;
   }
   endSingle();
@@ -42,7 +42,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
 /** The repetition that saves the most links; of two equal ones the one with fewer steps. */
 function repeatedFrom(signs: readonly string[], at: number): { period: number; times: number } {
   let best = { period: 1, times: 1 };
-  let saved = fewestSaved - 1;
+  let saved = minSavedLines - 1;
   for (let period = 1; period <= maxPeriod && at + 2 * period <= signs.length; period++) {
     let same = 0;
     while (signs[at + same] !== undefined && signs[at + same] === signs[at + same + period]) same++;

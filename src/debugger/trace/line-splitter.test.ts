@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { formatTraceLine } from '../../runtime/trace/trace.ts';
 import { fileSource } from '../visualize/file-source.ts';
-import { LineSplitter, LineTooLong, longestLine } from './line-splitter.ts';
+import { LineSplitter, LineTooLong, maxLineLength } from './line-splitter.ts';
 import { openTrace } from './read-trace.ts';
 
 let folder: string | undefined;
@@ -40,7 +40,7 @@ test('LineSplitter returns the same lines for any division of the text into piec
 test('LineSplitter throws an error for a line without an end', () => {
   const splitter = new LineSplitter();
   const piece = 'x'.repeat(1024 * 1024);
-  for (let length = 0; length < longestLine; length += piece.length) {
+  for (let length = 0; length < maxLineLength; length += piece.length) {
     splitter.push(piece);
     expect(splitter.next()).toBeUndefined();
   }
@@ -65,9 +65,9 @@ async function workOf(reading: () => Promise<unknown>): Promise<number> {
   let work = 0;
   const { indexOf, split } = String.prototype;
   const { concat } = Buffer;
-  vi.spyOn(String.prototype, 'indexOf').mockImplementation(function (this: string, what, from = 0) {
-    if (what === '\n') work += this.length - from;
-    return indexOf.call(this, what, from);
+  vi.spyOn(String.prototype, 'indexOf').mockImplementation(function (this: string, searched, from = 0) {
+    if (searched === '\n') work += this.length - from;
+    return indexOf.call(this, searched, from);
   });
   vi.spyOn(String.prototype, 'split').mockImplementation(function (this: string, ...given: unknown[]) {
     work += this.length;
@@ -117,5 +117,5 @@ test('a command rejects a line of 100 MB, and the page server sends it unchanged
   });
   let bytes = 0;
   for await (const piece of await fileSource(path).read({ follow: false })) bytes += (piece as Buffer).length;
-  expect(bytes).toBeGreaterThan(longestLine);
+  expect(bytes).toBeGreaterThan(maxLineLength);
 });

@@ -2,13 +2,13 @@
  * Far more than a program writes (runtime/trace/redact.ts). A longer line would exhaust the memory before its
  * validation.
  */
-export const longestLine = 64 * 1024 * 1024;
+export const maxLineLength = 64 * 1024 * 1024;
 
 export class LineTooLong extends Error {
   override name = 'LineTooLong';
 
   constructor() {
-    super(`the line is longer than ${longestLine / 1024 / 1024} million characters, so it is not a trace record`);
+    super(`the line is longer than ${maxLineLength / 1024 / 1024} million characters, so it is not a trace record`);
   }
 }
 
@@ -30,7 +30,7 @@ export class LineSplitter {
 
   /**
    * @returns the next line, without its newline; `undefined` if it is incomplete
-   * @throws LineTooLong when a line is longer than {@link longestLine}
+   * @throws LineTooLong when a line is longer than {@link maxLineLength}
    */
   next(): string | undefined {
     for (;;) {
@@ -49,7 +49,7 @@ export class LineSplitter {
         this.#begunLength += this.#piece.length - this.#from;
         this.#from = this.#piece.length;
       }
-      if (this.#begunLength > longestLine) throw new LineTooLong();
+      if (this.#begunLength > maxLineLength) throw new LineTooLong();
       const more = this.#pieces.shift();
       if (more === undefined) return undefined;
       this.#piece = more;

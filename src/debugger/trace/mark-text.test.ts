@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { filled, isMeant } from './mark-text.ts';
+import { fillTemplate, matchesConditions } from './mark-text.ts';
 
 const fields = { type: 'x', how: 'cold start', attempt: 2, list: ['a'], problems: [{ message: 'no key' }], none: null };
 
@@ -11,11 +11,11 @@ test.each([
   ['{nothing} {none} {constructor} {how.length}', 'unknown unknown unknown unknown'],
   ['{} {', '{} {'],
 ])('filled replaces placeholders: %j becomes %j', (template, text) => {
-  expect(filled(template, fields)).toBe(text);
+  expect(fillTemplate(template, fields)).toBe(text);
 });
 
 test('filled limits the length of a text with a long field', () => {
-  expect(filled('{how}', { how: 'a'.repeat(100_000) })).toHaveLength(300);
+  expect(fillTemplate('{how}', { how: 'a'.repeat(100_000) })).toHaveLength(300);
 });
 
 test.each([
@@ -26,5 +26,5 @@ test.each([
   [{ above: { attempt: 2 } }, false],
   [{ above: { how: 0 } }, false],
 ])('isMeant evaluates the conditions %j as %j', (conditions, meant) => {
-  expect(isMeant({ kind: 'change', text: '', ...conditions }, fields)).toBe(meant);
+  expect(matchesConditions({ kind: 'change', text: '', ...conditions }, fields)).toBe(meant);
 });

@@ -3,12 +3,12 @@ import type { MarkRule, StepRule } from '../../../machines/timeline.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const longestText = 300;
+const maxTextLength = 300;
 
-export function isMeant({ when = {}, above = {} }: Partial<MarkRule>, fields: Fields): boolean {
+export function matchesConditions({ when = {}, above = {} }: Partial<MarkRule>, fields: Fields): boolean {
   return (
     Object.entries(when).every(([path, value]) => fieldAt(fields, path) === value) &&
-    Object.entries(above).every(([path, least]) => Number(fieldAt(fields, path)) > least)
+    Object.entries(above).every(([path, limit]) => Number(fieldAt(fields, path)) > limit)
   );
 }
 
@@ -17,12 +17,12 @@ export function stepOf(steps: readonly StepRule[], fields: Fields, current: stri
   return steps.find(
     (rule) =>
       rule.event === fields.type &&
-      isMeant(rule, fields) &&
+      matchesConditions(rule, fields) &&
       (rule.during === undefined || (current !== undefined && rule.during.includes(current))),
   );
 }
 
-export function filled(template: string, fields: Fields): string {
+export function fillTemplate(template: string, fields: Fields): string {
   const text = template.replaceAll(/\{([^{}:]+)(?::([^{}]+))?\}/g, (_, paths: string, counted?: string) => {
     const value = paths
       .split('|')
@@ -32,7 +32,7 @@ export function filled(template: string, fields: Fields): string {
     const count = Array.isArray(value) ? value.length : 0;
     return `${count} ${counted}${count === 1 ? '' : 's'}`;
   });
-  return text.length > longestText ? `${text.slice(0, longestText - 1)}…` : text;
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength - 1)}…` : text;
 }
 
 /** The value at a path such as `a.b.0` in any value. */

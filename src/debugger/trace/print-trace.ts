@@ -8,32 +8,36 @@ export interface PrintOptions {
   readonly startedAt?: string;
 }
 
-const longestPayload = 160;
+const maxPayloadLength = 160;
 /** Limit for one value of a change, so that several are visible. */
-const longestValue = 60;
+const maxValueLength = 60;
 
 /** A record in one line: number, time, description, and the number of its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
-  return `${placeOf(record, options)}  ${visibleLine(happening(record))}${cause}`;
+  return `${formatPosition(record, options)}  ${visibleLine(happening(record))}${cause}`;
 }
 
 /** A record and its causes, nearest first, one line each; repetitions are shown once. */
 export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
-  const margin = ' '.repeat(placeOf(record, options).length);
-  let before = record;
+  const margin = ' '.repeat(formatPosition(record, options).length);
+  let previousRecord = record;
   const steps = foldChain(links).flatMap((part) => {
     const lines = part.links.map((link) => {
-      const step = stepBack(link, before);
-      before = link.record;
-      return `${placeOf(link.record, options)}  ← ${visibleLine(`${step}${happening(link.record)}`)}`;
+      const step = stepBack(link, previousRecord);
+      previousRecord = link.record;
+      return `${formatPosition(link.record, options)}  ← ${visibleLine(`${step}${happening(link.record)}`)}`;
     });
-    const last = part.others.at(-1);
+    const last = part.repetitions.at(-1);
     if (last === undefined) return lines;
-    before = last.record;
+    previousRecord = last.record;
     return [...lines, `${margin}  … and ${part.times - 1} × the same before, back to ${last.record.seq}`];
   });
-  return [`${placeOf(record, options)}  ${visibleLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
+  return [
+    `${formatPosition(record, options)}  ${visibleLine(happening(record))}`,
+    ...steps,
+    `${margin}  ${origins[origin]}`,
+  ];
 }
 
 type OwnWay = 'told' | 'spawned' | 'owner-state' | 'owner-told';
@@ -64,7 +68,7 @@ function stepBack({ how }: CauseLink, of: TraceRecord): string {
   return `output of effect ${effect}, ${ownWays[how]}: `;
 }
 
-export function placeOf({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
+export function formatPosition({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
   const time = startedAt === undefined ? t.toFixed(3).padStart(13) : clock(startedAt, t);
   return `${String(seq).padStart(7)} ${time}`;
 }
@@ -113,18 +117,18 @@ function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
   const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
     const field = path === '' ? 'context' : String(path).replace(/^\//, '');
-    return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), longestValue)}` : `${field} removed`;
+    return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), maxValueLength)}` : `${field} removed`;
   });
-  return `  (${short(texts.join(', '), longestPayload)})`;
+  return `  (${short(texts.join(', '), maxPayloadLength)})`;
 }
 
 function payload(value: unknown): string {
   const text = value === undefined ? '{}' : JSON.stringify(value);
-  return text === '{}' ? '' : ` ${short(text, longestPayload)}`;
+  return text === '{}' ? '' : ` ${short(text, maxPayloadLength)}`;
 }
 
-function short(text: string, longest: number): string {
-  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+function short(text: string, maxLength: number): string {
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
 }
 
 function duration(ms: number): string {

@@ -5,12 +5,12 @@ import { RecordedRun } from './record-list.ts';
 export interface ProgramRun {
   readonly label: string;
   readonly run: RecordedRun;
-  readonly places: readonly number[];
+  readonly indexes: readonly number[];
 }
 
 interface GrowingRun extends ProgramRun {
   readonly records: TraceRecord[];
-  readonly places: number[];
+  readonly indexes: number[];
 }
 
 export class ProgramRuns {
@@ -19,10 +19,18 @@ export class ProgramRuns {
   constructor(header: TraceHeader, programs: readonly MergedProgram[]) {
     const runs = programs.map(({ label, program, pid, foreign }): GrowingRun => {
       const { programs: _, actors, ...common } = header;
-      const own = actors?.filter(({ actor }) => labelOf(actor) === label).map((actor) => withoutLabel(actor, label));
+      const ownActors = actors
+        ?.filter(({ actor }) => labelOf(actor) === label)
+        .map((actor) => withoutLabel(actor, label));
       const records: TraceRecord[] = [];
-      const alone = { ...common, program, pid, ...(foreign && { foreign }), ...(own?.length && { actors: own }) };
-      return { label, run: new RecordedRun(alone, records), places: [], records };
+      const alone = {
+        ...common,
+        program,
+        pid,
+        ...(foreign && { foreign }),
+        ...(ownActors?.length && { actors: ownActors }),
+      };
+      return { label, run: new RecordedRun(alone, records), indexes: [], records };
     });
     this.#byLabel = new Map(runs.map((run) => [run.label, run]));
   }
@@ -39,10 +47,10 @@ export class ProgramRuns {
     const label = programOf(record);
     const run = label === undefined ? undefined : this.#byLabel.get(label);
     if (run === undefined) return undefined;
-    const own = withoutLabel(record, run.label);
-    run.records.push(own);
-    run.places.push(place);
-    return { label: run.label, record: own };
+    const ownActors = withoutLabel(record, run.label);
+    run.records.push(ownActors);
+    run.indexes.push(place);
+    return { label: run.label, record: ownActors };
   }
 }
 
@@ -70,7 +78,7 @@ function withoutLabel<Named extends object>(named: Named, label: string): Named 
 }
 
 /** A run for each program of a trace; most traces have one. */
-export function runsIn(header: TraceHeader, records: readonly TraceRecord[]): readonly RecordedRun[] {
+export function programRunsOf(header: TraceHeader, records: readonly TraceRecord[]): readonly RecordedRun[] {
   if (header.programs === undefined) return [new RecordedRun(header, records)];
   const runs = new ProgramRuns(header, header.programs);
   for (const [place, record] of records.entries()) runs.add(record, place);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { isSameRun, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordArray } from './record-list.ts';
-import { TracePart } from './trace-part.ts';
+import { TraceFilePart } from './trace-part.ts';
 
 /** An open trace, oldest record first. */
 export interface TraceReading {
@@ -20,12 +20,12 @@ export interface TraceReading {
   close: () => Promise<void>;
 }
 
-export function partsOf(path: string): string[] {
+export function traceFilesOf(path: string): string[] {
   return [path, `${path}.1`];
 }
 
 /** One warning for each incomplete line of a trace that was read to its end. */
-export function halfWritten({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
+export function incompleteLineWarnings({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
   return cutOff().map((place) => `${place}: truncated line, skipped`);
 }
 
@@ -59,7 +59,7 @@ export const standardInput = '-';
  */
 export async function openTrace(path: string): Promise<TraceReading> {
   const parts =
-    path === standardInput ? [await TracePart.begin('standard input', process.stdin)] : await openParts(path);
+    path === standardInput ? [await TraceFilePart.begin('standard input', process.stdin)] : await openParts(path);
   return {
     header: parts[0]!.header,
     files: parts.map((part) => part.name),
@@ -69,7 +69,7 @@ export async function openTrace(path: string): Promise<TraceReading> {
   };
 }
 
-async function* inOrder(parts: readonly TracePart[]): AsyncGenerator<TraceRecord> {
+async function* inOrder(parts: readonly TraceFilePart[]): AsyncGenerator<TraceRecord> {
   let last: number | undefined;
   try {
     for (const part of parts) {
@@ -94,7 +94,7 @@ async function closeAll(parts: readonly { close: () => Promise<unknown> }[]): Pr
 const maxTries = 5;
 const betweenTriesMs = 10;
 
-async function openParts(path: string): Promise<TracePart[]> {
+async function openParts(path: string): Promise<TraceFilePart[]> {
   for (let tries = 1; ; tries++) {
     const newest = await opened(path);
     const rotated = existsSync(`${path}.1`) ? await opened(`${path}.1`) : undefined;
@@ -104,7 +104,7 @@ async function openParts(path: string): Promise<TracePart[]> {
       await sleep(betweenTriesMs);
       continue;
     }
-    let part: TracePart;
+    let part: TraceFilePart;
     try {
       part = await begun(path, newest);
     } catch (error) {
@@ -117,7 +117,7 @@ async function openParts(path: string): Promise<TracePart[]> {
 }
 
 /** The rotated part of this run. That of an older run may have another format. */
-async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TracePart | undefined> {
+async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TraceFilePart | undefined> {
   try {
     const part = await begun(name, file);
     if (isSameRun(part.header, header)) return part;
@@ -128,9 +128,9 @@ async function olderPart(name: string, file: FileHandle, header: TraceHeader): P
   return undefined;
 }
 
-async function begun(name: string, file: FileHandle): Promise<TracePart> {
+async function begun(name: string, file: FileHandle): Promise<TraceFilePart> {
   try {
-    return await TracePart.begin(name, file.createReadStream({ encoding: 'utf8', highWaterMark: 256 * 1024 }));
+    return await TraceFilePart.begin(name, file.createReadStream({ encoding: 'utf8', highWaterMark: 256 * 1024 }));
   } catch (error) {
     await file.close().catch(() => {});
     throw error instanceof ChartpilotError ? error : unreadable(name, error);

@@ -13,15 +13,15 @@ export interface RecordList {
   /** The index of a record with this `seq`; `undefined` if it is not in the list. */
   indexOf(seq: number): number | undefined;
   /**
-   * Index of the last record before an index that is about an actor ({@link aboutWhom}) and has one of these kinds.
+   * Index of the last record before an index that is about an actor ({@link subjectOf}) and has one of these kinds.
    *
    * @param from records before this index are ignored
    */
-  lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from?: number): number | undefined;
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], endIndex: number, from?: number): number | undefined;
 }
 
 /** The receiver of an event, or the actor that acted. */
-export function aboutWhom(record: TraceRecord): string {
+export function subjectOf(record: TraceRecord): string {
   return record.kind === 'event' ? record.to : record.actor;
 }
 
@@ -45,10 +45,10 @@ export class RecordArray implements RecordList {
     return this.records[index]?.seq === seq ? index : undefined;
   }
 
-  lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
-    for (let index = Math.min(before, this.records.length) - 1; index >= from; index--) {
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], endIndex: number, from = 0): number | undefined {
+    for (let index = Math.min(endIndex, this.records.length) - 1; index >= from; index--) {
       const record = this.records[index]!;
-      if (kinds.includes(record.kind) && aboutWhom(record) === actor) return index;
+      if (kinds.includes(record.kind) && subjectOf(record) === actor) return index;
     }
     return undefined;
   }

@@ -3,21 +3,21 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import type { ChainPart } from './fold-chain.ts';
 
-export interface Try {
+export interface Attempt {
   readonly words: string;
   readonly links: readonly CauseLink[];
 }
 
 /** A description of the failures of a repetition; `undefined` without a failure. */
-export function worstInWords({ links }: ChainPart): string | undefined {
+export function describeFailures({ links }: ChainPart): string | undefined {
   const failures = links.flatMap(({ record }) => (record.kind === 'event' ? [record.event] : [])).filter(isFailure);
-  const told = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
-  if (told === undefined) {
+  const described = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
+  if (described === undefined) {
     const broken = links.find(({ record }) => record.kind === 'stop' && record.status === 'error')?.record;
     return broken?.kind === 'stop' ? `${broken.actor} failed` : undefined;
   }
-  const reason = [told.signal, told.reason].find((word) => typeof word === 'string') ?? told.type;
-  return typeof told.during === 'string' ? `${String(reason)} while ${told.during}` : String(reason);
+  const reason = [described.signal, described.reason].find((word) => typeof word === 'string') ?? described.type;
+  return typeof described.during === 'string' ? `${String(reason)} while ${described.during}` : String(reason);
 }
 
 function isFailure({ type, signal }: { readonly type: string; readonly signal?: unknown }): boolean {
@@ -27,19 +27,19 @@ function isFailure({ type, signal }: { readonly type: string; readonly signal?: 
 }
 
 /** All attempts, the latest first. `spanInWords` formats the duration of a pause. */
-export function triesOf(part: ChainPart, spanInWords: (ms: number) => string): Try[] {
+export function attemptsOf(part: ChainPart, spanInWords: (ms: number) => string): Attempt[] {
   const period = part.links.length;
   const times = Array.from({ length: part.times }, (_, i) =>
-    i === 0 ? part.links : part.others.slice((i - 1) * period, i * period),
+    i === 0 ? part.links : part.repetitions.slice((i - 1) * period, i * period),
   );
   const known = times.map(attemptOf);
-  const most = Math.max(part.times, ...known.map((attempt) => attempt ?? 0));
+  const maxAttempt = Math.max(part.times, ...known.map((attempt) => attempt ?? 0));
   return times.map((links, i) => {
     const attempt = known[i] ?? part.times - i;
     // The pause before an attempt follows from the previous attempt.
     const pause = i === 0 ? undefined : pauseOf(times[i - 1]!);
     return {
-      words: `attempt ${attempt} of ${most}${pause === undefined ? '' : `, next in ${spanInWords(pause)}`}`,
+      words: `attempt ${attempt} of ${maxAttempt}${pause === undefined ? '' : `, next in ${spanInWords(pause)}`}`,
       links,
     };
   });

@@ -11,8 +11,8 @@ export class StateTags {
     for (const { id, states } of machines) {
       const ofPath = new Map<string, ReadonlySet<string>>();
       for (const { path, parent, tags = [] } of states) {
-        const around = parent === undefined ? none : (ofPath.get(states[parent]!.path) ?? none);
-        ofPath.set(path, new Set([...around, ...tags]));
+        const parentTags = parent === undefined ? none : (ofPath.get(states[parent]!.path) ?? none);
+        ofPath.set(path, new Set([...parentTags, ...tags]));
       }
       this.#tags.set(id, ofPath);
     }
@@ -30,6 +30,6 @@ export class StateTags {
   }
 
   knows(machine: string, tag: string): boolean {
-    return [...(this.#tags.get(machine)?.values() ?? [])].some((own) => own.has(tag));
+    return [...(this.#tags.get(machine)?.values() ?? [])].some((tags) => tags.has(tag));
   }
 }

@@ -3,7 +3,7 @@ import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runti
 import { matchName, type NamePattern, namePattern } from '../diagram/name-pattern.ts';
 import { causeChain } from './cause-chain.ts';
 import { formatCauses, formatRecord, type PrintOptions } from './print-trace.ts';
-import { halfWritten, openTrace, readRecords } from './read-trace.ts';
+import { incompleteLineWarnings, openTrace, readRecords } from './read-trace.ts';
 
 export interface TraceCommandOptions {
   /** Only records of these actors and of the effects below them; `epoch-N` is any epoch. */
@@ -58,7 +58,7 @@ export async function printTrace(
     await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
   }
   if (printed === 0) error(`${path}: no matching records\n`);
-  for (const line of halfWritten(reading)) error(`${line}\n`);
+  for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
 }
 
 async function whyText(

@@ -2,7 +2,7 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
 
 export type Form = (value: unknown) => boolean;
-export type Fields = Readonly<Record<string, Form>>;
+export type FieldForms = Readonly<Record<string, Form>>;
 
 const text: Form = (value) => typeof value === 'string';
 /** JSON can contain an infinite number as `1e999`, which no time axis can show. */
@@ -33,7 +33,7 @@ function oneOf(...words: readonly string[]): Form {
   return (value) => typeof value === 'string' && words.includes(value);
 }
 
-function record(fields: Fields): Form {
+function record(fields: FieldForms): Form {
   const entries = Object.entries(fields);
   return (value) =>
     typeof value === 'object' &&
@@ -107,10 +107,10 @@ const machineFields = record({
   ),
   timeline: optional(timeline),
 });
-const machine: Form = (value) => machineFields(value) && holdsTogether(value as Statechart);
+const machine: Form = (value) => machineFields(value) && isConsistent(value as Statechart);
 
 /** Checks that each state follows its parent, so that there are no cycles, and that all indexes exist. */
-function holdsTogether({ states, transitions }: Statechart): boolean {
+function isConsistent({ states, transitions }: Statechart): boolean {
   const isPlace = (place: number, end = states.length): boolean => Number.isInteger(place) && place >= 0 && place < end;
   return (
     states.every(
@@ -130,9 +130,9 @@ const livingActor = record({
   spawnedAt: number,
 });
 
-const stamp: Fields = { seq: number, t: number };
-const caused: Fields = { ...stamp, cause: optional(number) };
-const step: Fields = {
+const stamp: FieldForms = { seq: number, t: number };
+const caused: FieldForms = { ...stamp, cause: optional(number) };
+const step: FieldForms = {
   ...caused,
   actor: text,
   on: text,
@@ -143,7 +143,7 @@ const step: Fields = {
 export const machinesForm = list(machine);
 
 /** By the kind of the line (`docs/trace-format.md`). */
-export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
+export const formOf: Readonly<Record<TraceLine['kind'], FieldForms>> = {
   header: {
     version: number,
     program: text,

@@ -8,9 +8,9 @@ export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header
 
 export const notJson = 'the line is not valid JSON';
 
-const longestShown = 200;
+const maxShownLength = 200;
 /** Far more than a program writes (runtime/trace/redact.ts), far less than the limit of recursion. */
-const deepest = 500;
+const maxDepth = 500;
 
 /**
  * Reads a trace line by line, also of an older format version: the header determines the conversion of the other lines.
@@ -32,7 +32,7 @@ export class TraceLineReader {
       if (steps === undefined) return otherVersion(line.version);
       this.#steps = steps;
     }
-    return checked(this.#steps.reduce((before, step) => step(before), line));
+    return checked(this.#steps.reduce((converted, step) => step(converted), line));
   }
 }
 
@@ -55,7 +55,7 @@ function objectIn(text: string): RawLine | string {
   }
   if (typeof line !== 'object' || line === null) return 'the line is not a JSON object';
   // Each level has a bracket at both ends, so short lines need no check.
-  if (text.length > 2 * deepest && isDeeper(line)) return `the record is nested deeper than ${deepest} levels`;
+  if (text.length > 2 * maxDepth && isDeeper(line)) return `the record is nested deeper than ${maxDepth} levels`;
   return line as RawLine;
 }
 
@@ -72,7 +72,7 @@ function checked(record: RawLine): TraceLine | string {
 /** Checks level by level, because recursion would exceed the stack for deep values. */
 function isDeeper(value: object): boolean {
   let level: unknown[] = [value];
-  for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
+  for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
     level = level.flatMap((one) =>
       Object.values(one as object).filter((item) => typeof item === 'object' && item !== null),
     );
@@ -86,5 +86,5 @@ function shown(value: unknown): string {
 }
 
 function cut(text: string): string {
-  return text.length <= longestShown ? text : `${text.slice(0, longestShown)}…`;
+  return text.length <= maxShownLength ? text : `${text.slice(0, maxShownLength)}…`;
 }

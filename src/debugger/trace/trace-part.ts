@@ -4,7 +4,7 @@ import { LineSplitter, LineTooLong } from './line-splitter.ts';
 import { notJson, TraceLineReader } from './trace-line.ts';
 
 /** One file of a trace, or another stream of its text, that is being read. */
-export class TracePart {
+export class TraceFilePart {
   /** The path of the file, or another name for errors. */
   readonly name: string;
   readonly #lines: AsyncGenerator<Line>;
@@ -23,8 +23,8 @@ export class TracePart {
    * Reads the header.
    * @throws ChartpilotError TRACE_INVALID if the header is missing, or of an unsupported version
    */
-  static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TracePart> {
-    const part = new TracePart(name, text);
+  static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TraceFilePart> {
+    const part = new TraceFilePart(name, text);
     try {
       const { value: first } = await part.#lines.next();
       part.#line = 1;

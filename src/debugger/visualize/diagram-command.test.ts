@@ -65,10 +65,10 @@ describe('chartpilot diagram', () => {
   });
 
   test('draws a machine with its definition in a trace', async () => {
-    const before: Statechart = { id: 'epoch', states: [{ path: '', type: 'atomic' }], transitions: [] };
-    const from = traceOf(before, { ...before, id: 'of-another-release' });
+    const olderChart: Statechart = { id: 'epoch', states: [{ path: '', type: 'atomic' }], transitions: [] };
+    const from = traceOf(olderChart, { ...olderChart, id: 'of-another-release' });
     expect(await drawn(undefined, { from })).toBe('epoch\nof-another-release\n');
-    expect(JSON.parse(await drawn('epoch', { from, format: 'json' }))).toEqual(before);
+    expect(JSON.parse(await drawn('epoch', { from, format: 'json' }))).toEqual(olderChart);
     await expect(drawn('push', { from })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: 'machines of the trace: epoch, of-another-release',

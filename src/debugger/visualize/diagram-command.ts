@@ -84,8 +84,8 @@ async function ownCharts(): Promise<Statechart[]> {
 }
 
 function listOwn(): string {
-  const longest = Math.max(...namedMachines.map(({ name }) => name.length));
-  return namedMachines.map(({ name, file }) => `${name.padEnd(longest)}  ${file}\n`).join('');
+  const maxNameLength = Math.max(...namedMachines.map(({ name }) => name.length));
+  return namedMachines.map(({ name, file }) => `${name.padEnd(maxNameLength)}  ${file}\n`).join('');
 }
 
 async function textOf(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {

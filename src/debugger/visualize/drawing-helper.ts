@@ -5,15 +5,15 @@ import { chartOf } from '../statechart/charts.ts';
 import { formatEventTable } from '../statechart/event-table.ts';
 import { formatMermaid } from '../statechart/mermaid.ts';
 import { drawMachine } from './draw-machine.ts';
-import type { DrawingAnswer, DrawingOrder, Drawings } from './drawing-work.ts';
+import type { DrawingOrder, DrawingResult, Drawings } from './drawing-work.ts';
 
 parentPort!.on('message', async (order: DrawingOrder) => {
-  parentPort!.postMessage(await answerTo(order));
+  parentPort!.postMessage(await resultOf(order));
 });
 
-async function answerTo({ what, chart }: DrawingOrder): Promise<DrawingAnswer> {
+async function resultOf({ output, chart }: DrawingOrder): Promise<DrawingResult> {
   try {
-    return { drawn: await makers[what](chart) };
+    return { drawn: await makers[output](chart) };
   } catch (error) {
     return { failed: `layout failed: ${messageOf(error)}` };
   }

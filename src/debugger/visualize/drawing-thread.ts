@@ -6,7 +6,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import type { DrawingAnswer, DrawingOrder, Drawings } from './drawing-work.ts';
+import type { DrawingOrder, DrawingResult, Drawings } from './drawing-work.ts';
 
 export interface DrawingLimits {
   /** Limits for one machine; each target of a transition counts. */
@@ -28,7 +28,7 @@ export const drawingLimits: DrawingLimits = {
   traceMs: 90_000,
 };
 
-const mostMegabytes = 1024;
+const maxMegabytes = 1024;
 
 /** Next to this file, or to the bundle that contains it. */
 const helperModule = new URL(`./drawing-helper${extname(import.meta.filename)}`, import.meta.url);
@@ -43,10 +43,10 @@ export class DrawingThread {
     this.#limits = { ...drawingLimits, ...limits };
   }
 
-  async draw<What extends keyof Drawings>(what: What, chart: Statechart): Promise<DrawingAnswer<What>> {
+  async draw<What extends keyof Drawings>(output: What, chart: Statechart): Promise<DrawingResult<What>> {
     const failed = whyTooLarge(chart, this.#limits);
     if (failed !== undefined) return { failed };
-    return (await this.#answerTo({ what, chart })) as DrawingAnswer<What>;
+    return (await this.#requestDrawing({ output, chart })) as DrawingResult<What>;
   }
 
   end(): void {
@@ -54,13 +54,13 @@ export class DrawingThread {
     this.#worker = undefined;
   }
 
-  async #answerTo(order: DrawingOrder): Promise<DrawingAnswer> {
+  async #requestDrawing(order: DrawingOrder): Promise<DrawingResult> {
     const { machineMs, traceMs } = this.#limits;
     if (this.#spentMs >= traceMs) {
       return { failed: `time limit reached: ${traceMs / 1_000} s for all machines of a trace` };
     }
     const begun = performance.now();
-    const { promise, resolve } = Promise.withResolvers<DrawingAnswer>();
+    const { promise, resolve } = Promise.withResolvers<DrawingResult>();
     const broken = (error: unknown): void => {
       this.end();
       resolve({ failed: `layout failed: ${messageOf(error)}` });
@@ -73,25 +73,25 @@ export class DrawingThread {
     this.#worker = worker;
     worker.on('message', resolve).on('error', broken);
     worker.postMessage(order);
-    const answer = await promise;
+    const result = await promise;
     clearTimeout(limit);
     worker.off('message', resolve).off('error', broken);
     this.#spentMs += performance.now() - begun;
-    return answer;
+    return result;
   }
 }
 
 /** @throws ChartpilotError NOT_DRAWN, with the reason */
 export async function drawOne<What extends keyof Drawings>(
-  what: What,
+  output: What,
   chart: Statechart,
   limits?: Partial<DrawingLimits>,
 ): Promise<Drawings[What]> {
   const thread = new DrawingThread(limits);
   try {
-    const answer = await thread.draw(what, chart);
-    if ('drawn' in answer) return answer.drawn;
-    throw new ChartpilotError('NOT_DRAWN', `${chart.id}: ${answer.failed}`, {
+    const result = await thread.draw(output, chart);
+    if ('drawn' in result) return result.drawn;
+    throw new ChartpilotError('NOT_DRAWN', `${chart.id}: ${result.failed}`, {
       hint: 'use --format json for its definition',
     });
   } finally {
@@ -100,20 +100,20 @@ export async function drawOne<What extends keyof Drawings>(
 }
 
 function begin(): Worker {
-  const worker = new Worker(helperModule, { resourceLimits: { maxOldGenerationSizeMb: mostMegabytes } });
+  const worker = new Worker(helperModule, { resourceLimits: { maxOldGenerationSizeMb: maxMegabytes } });
   // Between two requests there is no other listener, and an exit of the thread must not end the program.
   return worker.on('error', () => {});
 }
 
 function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits): string | undefined {
-  const most = (what: string, count: number, bound: number): string | undefined =>
-    count > bound ? `it has ${count} ${what}, the limit is ${bound}` : undefined;
+  const limitError = (noun: string, count: number, bound: number): string | undefined =>
+    count > bound ? `it has ${count} ${noun}, the limit is ${bound}` : undefined;
   const arrows = transitions.reduce((sum, { targets }) => sum + Math.max(1, targets.length), 0);
   return (
     (states.length === 0 ? 'it has no states' : undefined) ??
-    most('states', states.length, limits.states) ??
-    most('transitions', arrows, limits.transitions) ??
-    most('levels', levelsOf(states), limits.levels)
+    limitError('states', states.length, limits.states) ??
+    limitError('transitions', arrows, limits.transitions) ??
+    limitError('levels', levelsOf(states), limits.levels)
   );
 }
 
@@ -121,5 +121,5 @@ function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits)
 function levelsOf(states: Statechart['states']): number {
   const levels: number[] = [];
   for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);
-  return levels.reduce((most, level) => Math.max(most, level), 0);
+  return levels.reduce((max, level) => Math.max(max, level), 0);
 }

@@ -10,11 +10,11 @@ export interface Drawings {
 }
 
 export interface DrawingOrder {
-  readonly what: keyof Drawings;
+  readonly output: keyof Drawings;
   readonly chart: Statechart;
 }
 
 /** The result, or the reason of a failure. */
-export type DrawingAnswer<What extends keyof Drawings = keyof Drawings> =
+export type DrawingResult<What extends keyof Drawings = keyof Drawings> =
   | { readonly drawn: Drawings[What] }
   | { readonly failed: string };

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
-import { longestLine } from '../trace/line-splitter.ts';
+import { maxLineLength } from '../trace/line-splitter.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
@@ -34,7 +34,7 @@ async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
     let heldBytes = 0;
     for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf(newline) + 1;
-      if (end > 0 || heldBytes > longestLine) {
+      if (end > 0 || heldBytes > maxLineLength) {
         yield* held;
         held = [];
         heldBytes = 0;

@@ -122,7 +122,7 @@ describe('the error of liveSource contains instructions for', () => {
       response.write('{"kind":');
       begun.resolve();
     });
-    const asked = expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
+    const rejection = expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
       code: 'REQUEST_FAILED',
       message: expect.stringContaining('no complete line within 5000 ms'),
     });
@@ -134,7 +134,7 @@ describe('the error of liveSource contains instructions for', () => {
       vi.advanceTimersByTime(1_000);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    await asked;
+    await rejection;
   });
 
   test('a server with an endless first line', async () => {
@@ -173,22 +173,22 @@ async function start({ port = 0 } = {}) {
   const server: Server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://program');
     const caller = { method: request.method ?? '', headers: request.headers, peer: request.socket };
-    const answer = url.pathname === '/debug/trace' ? endpoint.answer(caller, url.searchParams) : undefined;
-    if (answer === undefined) response.writeHead(404).end();
-    else if ('stream' in answer) answer.stream(response);
-    else response.writeHead(answer.status, answer.headers).end(answer.body);
+    const traceResponse = url.pathname === '/debug/trace' ? endpoint.respond(caller, url.searchParams) : undefined;
+    if (traceResponse === undefined) response.writeHead(404).end();
+    else if ('stream' in traceResponse) traceResponse.stream(response);
+    else response.writeHead(traceResponse.status, traceResponse.headers).end(traceResponse.body);
   });
   const connections: Socket[] = [];
   server.on('connection', (connection) => connections.push(connection));
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const bound = (server.address() as AddressInfo).port;
-  access.opened(bound);
-  endpoint.opened(bound);
+  access.onPortOpened(bound);
+  endpoint.onPortOpened(bound);
   program = {
     port: bound,
     end: async () => {
-      access.withdraw();
+      access.removeTokenFiles();
       await endpoint.end();
       server.close();
     },

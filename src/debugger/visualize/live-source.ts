@@ -18,7 +18,7 @@ export interface LiveSourceOptions {
   readonly runDir?: string;
 }
 
-const answerLimitMs = 5_000;
+const responseLimitMs = 5_000;
 
 /** A running program, or one that has exited and may restart: every read opens a new connection. */
 export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}): PageSource {
@@ -30,8 +30,8 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
     header: async () => {
       const trace = await request(address, options, false);
       const limit = setTimeout(
-        () => trace.destroy(new Error(`no complete line within ${answerLimitMs} ms`)),
-        answerLimitMs,
+        () => trace.destroy(new Error(`no complete line within ${responseLimitMs} ms`)),
+        responseLimitMs,
       );
       try {
         return await firstLine(trace, place);
@@ -52,7 +52,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
     throw unreachable(address, error);
   });
   const token = options.token ?? connection.token;
-  const asked = get({
+  const sent = get({
     ...address,
     path: follow ? tracePath : `${tracePath}?follow=false`,
     // The connection whose owner was checked; Node uses it only without an agent. It ends with the response.
@@ -60,18 +60,18 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
   // After the beginning of the response, its own events report errors.
-  asked.on('error', () => {});
-  const limit = setTimeout(() => asked.destroy(new Error(`no response within ${answerLimitMs} ms`)), answerLimitMs);
-  let answer: IncomingMessage;
+  sent.on('error', () => {});
+  const limit = setTimeout(() => sent.destroy(new Error(`no response within ${responseLimitMs} ms`)), responseLimitMs);
+  let response: IncomingMessage;
   try {
-    [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    [response] = (await once(sent, 'response')) as [IncomingMessage];
   } catch (error) {
     throw unreachable(address, error);
   } finally {
     clearTimeout(limit);
   }
-  if (answer.statusCode !== 200) throw await refusal(answer, address, { token, rejected: connection.rejected });
-  return answer;
+  if (response.statusCode !== 200) throw await refusal(response, address, { token, rejected: connection.rejected });
+  return response;
 }
 
 function unreachable(address: LiveAddress, error: unknown): ChartpilotError {
@@ -86,15 +86,15 @@ interface TokenSearchResult extends Pick<ProgramConnection, 'rejected'> {
 }
 
 async function refusal(
-  answer: IncomingMessage,
+  response: IncomingMessage,
   address: LiveAddress,
   search: TokenSearchResult,
 ): Promise<ChartpilotError> {
-  const status = answer.statusCode ?? 0;
-  const said = (await text(answer).catch(() => '')).slice(0, 500).trim();
+  const status = response.statusCode ?? 0;
+  const body = (await text(response).catch(() => '')).slice(0, 500).trim();
   return new ChartpilotError(
     'REQUEST_FAILED',
-    `${formatLiveAddress(address)} responded with status ${status}${said === '' ? '' : `: ${said}`}`,
+    `${formatLiveAddress(address)} responded with status ${status}${body === '' ? '' : `: ${body}`}`,
     {
       hint: hintFor(status, address, search),
     },
@@ -103,10 +103,10 @@ async function refusal(
 
 function hintFor(status: number, { port }: LiveAddress, { token, rejected }: TokenSearchResult): string {
   if (status === 401) {
-    const what =
+    const problem =
       token === undefined ? 'a token is required, and this user can read none' : 'the program rejects this token';
     const why = rejected.length === 0 || token !== undefined ? '' : ` (not used: ${rejected.join('; ')})`;
-    return `${what}${why}; set CHARTPILOT_TOKEN to the content of debugger-${port}.token in the run directory of the program, or use --token, which other users of this host can read`;
+    return `${problem}${why}; set CHARTPILOT_TOKEN to the content of debugger-${port}.token in the run directory of the program, or use --token, which other users of this host can read`;
   }
   if (status === 404)
     return 'no trace at this port; check the port, and that the program does not run with --debugger off';

@@ -21,14 +21,14 @@ async function start(options: Partial<PageServerOptions> = {}): Promise<PageServ
   return server;
 }
 
-interface Answer {
+interface TestResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
 
 /** Sends a raw request, because fetch does not allow setting Host and Origin. */
-async function ask(address: string, options: RequestOptions = {}): Promise<Answer> {
+async function sendRaw(address: string, options: RequestOptions = {}): Promise<TestResponse> {
   const request = get(address, { agent: false, ...options });
   const [response] = await once(request, 'response');
   return { status: response.statusCode, headers: response.headers, body: await text(response) };
@@ -38,9 +38,9 @@ describe('the page server', () => {
   test('listens on loopback and serves the page below a random path', async () => {
     const first = await start();
     expect(first.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/$/);
-    expect((await ask(first.address)).body).toContain('<script src="page.js">');
-    expect((await ask(`${first.address}page.js`)).headers['content-type']).toContain('text/javascript');
-    expect((await ask(`${first.address}page.css`)).headers['content-type']).toContain('text/css');
+    expect((await sendRaw(first.address)).body).toContain('<script src="page.js">');
+    expect((await sendRaw(`${first.address}page.js`)).headers['content-type']).toContain('text/javascript');
+    expect((await sendRaw(`${first.address}page.css`)).headers['content-type']).toContain('text/css');
     await first.close();
     expect((await start()).address.split('/')[3]).not.toBe(first.address.split('/')[3]);
   });
@@ -48,7 +48,7 @@ describe('the page server', () => {
   test('redirects to the page if the trailing slash of its address is missing', async () => {
     const { address } = await start();
     const { pathname, origin } = new URL(address);
-    const { status, headers } = await ask(`${origin}${pathname.slice(0, -1)}`);
+    const { status, headers } = await sendRaw(`${origin}${pathname.slice(0, -1)}`);
     expect([status, headers.location]).toEqual([308, pathname]);
   });
 
@@ -56,13 +56,13 @@ describe('the page server', () => {
     const { address, openingAddress } = await start();
     const opening = openingAddress();
     expect(opening).not.toContain(new URL(address).pathname.slice(1, -1));
-    const foreign = await ask(opening, { headers: { 'sec-fetch-site': 'cross-site' } });
+    const foreign = await sendRaw(opening, { headers: { 'sec-fetch-site': 'cross-site' } });
     expect(foreign.status).toBe(403);
-    const { status, headers } = await ask(opening);
+    const { status, headers } = await sendRaw(opening);
     expect([status, headers.location]).toEqual([303, new URL(address).pathname]);
-    expect((await ask(opening)).status).toBe(404);
+    expect((await sendRaw(opening)).status).toBe(404);
     const [older, newer] = [openingAddress(), openingAddress()];
-    expect([(await ask(older)).status, (await ask(newer)).status]).toEqual([404, 303]);
+    expect([(await sendRaw(older)).status, (await sendRaw(newer)).status]).toEqual([404, 303]);
   });
 
   test('rejects the opening address from a program of another user, and keeps it valid', async () => {
@@ -71,17 +71,17 @@ describe('the page server', () => {
     // Changes the user of this process, so that the client has another one.
     const user = vi.spyOn(process, 'geteuid').mockReturnValue(process.geteuid!() + 1);
     onTestFinished(() => user.mockRestore());
-    expect((await ask(opening)).status).toBe(403);
+    expect((await sendRaw(opening)).status).toBe(403);
     user.mockRestore();
-    expect((await ask(opening)).status).toBe(303);
+    expect((await sendRaw(opening)).status).toBe(303);
   });
 
   test('serves the page to all clients, also at the root, without data', async () => {
     const { address } = await start();
     const { origin, pathname } = new URL(address);
     for (const name of ['', 'page.js', 'page.css']) {
-      const [own, open] = [await ask(address + name), await ask(`${origin}/${name}`)];
-      expect([open.status, open.body]).toEqual([200, own.body]);
+      const [ownResponse, open] = [await sendRaw(address + name), await sendRaw(`${origin}/${name}`)];
+      expect([open.status, open.body]).toEqual([200, ownResponse.body]);
       expect(`${open.body}${JSON.stringify(open.headers)}`).not.toContain(pathname.split('/')[1]);
       expect(open.body).not.toContain('agent.trace');
     }
@@ -92,30 +92,30 @@ describe('the page server', () => {
     async (site) => {
       const { origin } = new URL((await start()).address);
       const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
-      expect((await ask(`${origin}/`, { headers })).body).toContain('id="page"');
+      expect((await sendRaw(`${origin}/`, { headers })).body).toContain('id="page"');
     },
   );
 
   test('sends the sources, the session and the trace', async () => {
     const { address } = await start();
-    expect(JSON.parse((await ask(`${address}sources.json`)).body)).toEqual([
+    expect(JSON.parse((await sendRaw(`${address}sources.json`)).body)).toEqual([
       { name: 'agent.trace', kind: 'file', place: 'agent.trace' },
     ]);
-    const session = JSON.parse((await ask(`${address}session/0.json`)).body);
+    const session = JSON.parse((await sendRaw(`${address}session/0.json`)).body);
     expect(Object.keys(session.charts)).toEqual(['light']);
     expect(session.charts.light).toMatch(/^<svg[^>]* data-machine="light"/);
     const files = session.diagrams.map(({ file }: { file: string }) => file);
     expect(files).toContain('machines/agent/sequences/restart.mmd');
-    expect((await ask(`${address}trace/0`)).body).toBe(traceText(3));
+    expect((await sendRaw(`${address}trace/0`)).body).toBe(traceText(3));
   });
 
   test('sends the diagrams of other programs only if they are configured', async () => {
     const other = memorySource('other', traceText(1, { ...header, program: 'toString' }));
     const { address } = await start({ sources: [other] });
-    expect(JSON.parse((await ask(`${address}session/0.json`)).body).diagrams).toEqual([]);
+    expect(JSON.parse((await sendRaw(`${address}session/0.json`)).body).diagrams).toEqual([]);
     await server?.close();
     const named = await start({ sources: [other], diagrams: 'machines/discovery/sequences' });
-    expect(JSON.parse((await ask(`${named.address}session/0.json`)).body).diagrams.length).toBeGreaterThan(0);
+    expect(JSON.parse((await sendRaw(`${named.address}session/0.json`)).body).diagrams.length).toBeGreaterThan(0);
   });
 
   test.each([
@@ -130,17 +130,23 @@ describe('the page server', () => {
   ])('has no resource at %s', async (path) => {
     const { address } = await start();
     const at = new URL(address);
-    expect((await ask(address, { path: `${at.pathname}${path}` })).status).toBe(404);
+    expect((await sendRaw(address, { path: `${at.pathname}${path}` })).status).toBe(404);
   });
 
   test('sends the reason why a program cannot be read', async () => {
-    const gone = async (): Promise<never> => {
+    const unavailable = async (): Promise<never> => {
       throw new ChartpilotError('REQUEST_FAILED', '127.0.0.1:15020: refused', { hint: 'Is it running?' });
     };
-    const source: PageSource = { name: 'sidecar', kind: 'live', place: '127.0.0.1:15020', header: gone, read: gone };
+    const source: PageSource = {
+      name: 'sidecar',
+      kind: 'live',
+      place: '127.0.0.1:15020',
+      header: unavailable,
+      read: unavailable,
+    };
     const { address } = await start({ sources: [source] });
     for (const path of ['trace/0', 'session/0.json']) {
-      const { status, body } = await ask(`${address}${path}`);
+      const { status, body } = await sendRaw(`${address}${path}`);
       expect(status).toBe(502);
       expect(JSON.parse(body)).toEqual({
         reason: 'request failed: 127.0.0.1:15020: refused [REQUEST_FAILED]\n  → Is it running?',
@@ -151,7 +157,7 @@ describe('the page server', () => {
   test('sends an interrupted trace as an error, not as its end', async () => {
     const breaking = { ...memorySource('x', traceText(1)), read: async () => Readable.from(halfATrace()) };
     const { address } = await start({ sources: [breaking] });
-    await expect(ask(`${address}trace/0`)).rejects.toThrow(/aborted/);
+    await expect(sendRaw(`${address}trace/0`)).rejects.toThrow(/aborted/);
   });
 
   test('disconnects its readers when it is closed', async () => {
@@ -191,7 +197,7 @@ describe('an unauthorized client of the page server', () => {
   ])('receives no data %s', async (_, change) => {
     const { address } = await start();
     const { port, pathname } = new URL(`${address}sources.json`);
-    const { status, body, headers } = await ask(`http://127.0.0.1:${port}`, { path: change(pathname) });
+    const { status, body, headers } = await sendRaw(`http://127.0.0.1:${port}`, { path: change(pathname) });
     expect([status, body]).toEqual([404, '']);
     expect(JSON.stringify(headers)).not.toContain(pathname.split('/')[1]);
   });
@@ -208,19 +214,19 @@ describe('an unauthorized client of the page server', () => {
   ])('is rejected even with the secret path: %s', async (_, headers) => {
     const { address } = await start();
     for (const path of ['', 'sources.json', 'trace/0', 'session/0.json']) {
-      const answer = await ask(`${address}${path}`, { headers });
-      expect([answer.status, answer.body]).toEqual([403, '']);
+      const response = await sendRaw(`${address}${path}`, { headers });
+      expect([response.status, response.body]).toEqual([403, '']);
     }
   });
 
   test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('must not use %s', async (method) => {
     const { address } = await start();
-    for (const at of [address, `${new URL(address).origin}/`]) expect((await ask(at, { method })).status).toBe(405);
+    for (const at of [address, `${new URL(address).origin}/`]) expect((await sendRaw(at, { method })).status).toBe(405);
   });
 
   describe('with a header to be described', () => {
     const body = JSON.stringify({ program: header.program, machines: header.machines });
-    const send = async (address: string, headers: Record<string, string>, sending = body): Promise<Answer> => {
+    const send = async (address: string, headers: Record<string, string>, sending = body): Promise<TestResponse> => {
       const sent = request(`${address}describe`, { method: 'POST', agent: false, headers });
       sent.on('error', () => {});
       sent.end(sending);
@@ -231,9 +237,9 @@ describe('an unauthorized client of the page server', () => {
     test('receives a response only if it is the page itself, and only below its path', async () => {
       const { address } = await start();
       const { origin } = new URL(address);
-      const answer = await send(address, { origin, 'sec-fetch-site': 'same-origin' });
-      expect(answer.status).toBe(200);
-      expect(JSON.parse(answer.body).charts.light).toMatch(/^<svg/);
+      const response = await send(address, { origin, 'sec-fetch-site': 'same-origin' });
+      expect(response.status).toBe(200);
+      expect(JSON.parse(response.body).charts.light).toMatch(/^<svg/);
       expect((await send(address.replace(/[\w-]{32}/, 'A'.repeat(32)), { origin })).status).toBe(404);
       expect((await send(`${origin}/`, { origin })).status).toBe(404);
     });
@@ -248,10 +254,10 @@ describe('an unauthorized client of the page server', () => {
       ['through a proxy', { origin: 'OWN', via: '1.1 somewhere' }],
     ])('is rejected %s', async (_, headers) => {
       const { address } = await start();
-      const own = { ...headers, ...(headers.origin === 'OWN' && { origin: new URL(address).origin }) };
-      const { status, body: said } = await send(address, own);
+      const ownResponse = { ...headers, ...(headers.origin === 'OWN' && { origin: new URL(address).origin }) };
+      const { status, body } = await send(address, ownResponse);
       expect([403, 405]).toContain(status);
-      expect(said).toBe('');
+      expect(body).toBe('');
     });
 
     test.each([
@@ -288,17 +294,17 @@ describe('an unauthorized client of the page server', () => {
     ['through a proxy', '/', { headers: { via: '1.1 somewhere' } }],
   ])('on another web site is rejected %s', async (_, path, { method = 'GET', headers }) => {
     const { origin, pathname } = new URL((await start()).address);
-    const answer = await ask(`${origin}${path.replace('PATH', pathname)}`, {
+    const response = await sendRaw(`${origin}${path.replace('PATH', pathname)}`, {
       method,
       headers: { ...link, ...(headers as Record<string, string>) },
     });
-    expect([answer.status, answer.body]).toEqual([403, '']);
+    expect([response.status, response.body]).toEqual([403, '']);
   });
 
   test('receives headers that forbid framing, sniffing, caching and referrers', async () => {
     const { address } = await start();
     for (const path of ['', 'trace/0', 'nothing']) {
-      expect((await ask(`${address}${path}`)).headers).toMatchObject({
+      expect((await sendRaw(`${address}${path}`)).headers).toMatchObject({
         'content-security-policy': expect.stringMatching(
           /^default-src 'none'; script-src 'self';.*frame-ancestors 'none'/,
         ),

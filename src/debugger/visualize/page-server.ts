@@ -10,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
-import { foreignness, isFollowedLink, isSameSecret, isSentByOwnPage } from '../../runtime/trace/debugger-access.ts';
+import { isFollowedLink, isSameSecret, isSentByOwnPage, whyForeign } from '../../runtime/trace/debugger-access.ts';
 import { type Described, describePath, type Session, type Source, sourcesPath } from '../page-data.ts';
 import { machinesForm } from '../trace/trace-form.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
@@ -126,7 +126,7 @@ class Pages {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     const caller = { method, headers, peer };
     const isSent = isSentByOwnPage(caller);
-    if (!isSent && foreignness(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
+    if (!isSent && whyForeign(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
       end(response, 403);
       return;
     }
@@ -156,7 +156,7 @@ class Pages {
       return;
     }
     try {
-      await this.#answer(isOwn ? rest.join('/') : first, response);
+      await this.#respond(isOwn ? rest.join('/') : first, response);
     } catch (error) {
       unavailable(response, error);
     }
@@ -172,18 +172,18 @@ class Pages {
     end(response, 303);
   }
 
-  async #answer(path: string, response: ServerResponse): Promise<void> {
+  async #respond(path: string, response: ServerResponse): Promise<void> {
     const file = path === '' ? 'index.html' : path;
     if (isPageFile(file)) end(response, 200, contentTypes[file], Buffer.from(this.#files[file]));
     else if (path === sourcesPath) json(response, 200, this.#sources.map(described));
-    else await this.#answerSource(path, response);
+    else await this.#respondWithSource(path, response);
   }
 
-  async #answerSource(path: string, response: ServerResponse): Promise<void> {
+  async #respondWithSource(path: string, response: ServerResponse): Promise<void> {
     const [, kind, number] = /^(session(?=\/\d+\.json$)|trace(?=\/\d+$))\/(\d+)/.exec(path) ?? [];
     const source = this.#sources[Number(number)];
     if (source === undefined) end(response, 404);
-    else if (kind === 'session') await this.#answerSession(source, response);
+    else if (kind === 'session') await this.#respondWithSession(source, response);
     else await sendTrace(source, response);
   }
 
@@ -195,14 +195,14 @@ class Pages {
     else json(response, 200, await this.#sessions.of(described));
   }
 
-  async #answerSession(source: PageSource, response: ServerResponse): Promise<void> {
+  async #respondWithSession(source: PageSource, response: ServerResponse): Promise<void> {
     const session: Session = { ...(await this.#sessions.of(await source.header())), now: Date.now() };
     json(response, 200, session);
   }
 }
 
 /** The definitions of both programs' machines take 200 KB. */
-const mostDescribedBytes = 16 * 1024 * 1024;
+const maxDescribedBytes = 16 * 1024 * 1024;
 
 /** `undefined` if it is too long or interrupted. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
@@ -211,7 +211,7 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   try {
     for await (const piece of request as AsyncIterable<Buffer>) {
       bytes += piece.length;
-      if (bytes > mostDescribedBytes) return undefined;
+      if (bytes > maxDescribedBytes) return undefined;
       pieces.push(piece);
     }
   } catch {

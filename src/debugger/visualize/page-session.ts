@@ -6,10 +6,10 @@ import { bundledDiagrams } from '../diagram/bundled.ts';
 import { diagramTexts } from '../diagram/load.ts';
 import type { Session } from '../page-data.ts';
 import { type DrawingLimits, DrawingThread } from './drawing-thread.ts';
-import type { DrawingAnswer } from './drawing-work.ts';
+import type { DrawingResult } from './drawing-work.ts';
 import { chartKey, type MachinePictures, readKnownCharts } from './known-charts.ts';
 
-type Drawn = DrawingAnswer<'pictures'>;
+type Drawn = DrawingResult<'pictures'>;
 
 /** Builds the sessions of traces. Equal machines are drawn once. */
 export class Sessions {
@@ -32,9 +32,9 @@ export class Sessions {
     const thread = new DrawingThread(this.#limits);
     try {
       for (const chart of machines) {
-        const answer = await this.#draw(chart, thread);
-        if ('drawn' in answer) drawn.push([chart.id, answer.drawn]);
-        else notDrawn.push([chart.id, answer.failed]);
+        const result = await this.#draw(chart, thread);
+        if ('drawn' in result) drawn.push([chart.id, result.drawn]);
+        else notDrawn.push([chart.id, result.failed]);
       }
     } finally {
       thread.end();
@@ -53,10 +53,10 @@ export class Sessions {
     if (known !== undefined) return known;
     const drawn = thread.draw('pictures', chart);
     this.#pictures.set(key, drawn);
-    return drawn.then((answer) => {
+    return drawn.then((result) => {
       // A failure, perhaps because of a time limit or load, is retried on the next request.
-      if ('failed' in answer) this.#pictures.delete(key);
-      return answer;
+      if ('failed' in result) this.#pictures.delete(key);
+      return result;
     });
   }
 

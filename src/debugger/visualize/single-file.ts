@@ -1,7 +1,7 @@
 /** The page with all data in a single file that works without a server or network. */
 import { createHash } from 'node:crypto';
 import { sessionElement, sourcesElement, traceElement } from '../page-data.ts';
-import { aroundData, inlineScript, jsonElement, traceTags, withoutTags } from '../page-text.ts';
+import { inlineScript, jsonElement, splitPage, traceTags, withoutTags } from '../page-text.ts';
 import { readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
@@ -16,8 +16,8 @@ export interface SingleFileOptions {
 export async function* singleFile({ sources, diagrams }: SingleFileOptions): AsyncGenerator<string> {
   const files = readPageFiles();
   const hash = createHash('sha256').update(inlineScript(files['page.js'])).digest('base64');
-  const { before, behind } = aroundData(files, hash);
-  yield before;
+  const { textBefore, behind } = splitPage(files, hash);
+  yield textBefore;
   yield* dataOf(sources, new Sessions(diagrams));
   yield behind;
 }

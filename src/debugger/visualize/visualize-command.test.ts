@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-class Told {
+class CapturedOutput {
   out = '';
   error = '';
   readonly output = {
@@ -33,9 +33,13 @@ class Told {
   };
 }
 
-async function run(files: string[], options: VisualizeCommandOptions = {}, told = new Told()): Promise<Told> {
-  await visualize(files, { runDir: folder, ...options }, told.output);
-  return told;
+async function run(
+  files: string[],
+  options: VisualizeCommandOptions = {},
+  captured = new CapturedOutput(),
+): Promise<CapturedOutput> {
+  await visualize(files, { runDir: folder, ...options }, captured.output);
+  return captured;
 }
 
 async function refusal(files: string[], options: VisualizeCommandOptions): Promise<ChartpilotError> {
@@ -46,10 +50,10 @@ async function refusal(files: string[], options: VisualizeCommandOptions): Promi
 
 test('chartpilot visualize prints only the address on standard output, and serves the page until the user ends it', async () => {
   const { promise: enough, resolve } = Promise.withResolvers<void>();
-  const told = new Told();
-  const running = run([trace], { enough }, told);
-  await expect.poll(() => told.out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/\n$/);
-  const address = told.out.trim();
+  const captured = new CapturedOutput();
+  const running = run([trace], { enough }, captured);
+  await expect.poll(() => captured.out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/\n$/);
+  const address = captured.out.trim();
   expect(await (await fetch(`${address}trace/0`)).text()).toBe(traceText(3));
   resolve();
   await running;
@@ -68,11 +72,11 @@ test('chartpilot visualize --open starts the browser without a secret in its arg
     vi.unstubAllEnvs();
   });
   const { promise: enough, resolve } = Promise.withResolvers<void>();
-  const told = new Told();
-  const running = run([trace], { enough, open: true }, told);
+  const captured = new CapturedOutput();
+  const running = run([trace], { enough, open: true }, captured);
   await expect.poll(() => existsSync(join(folder, 'opened'))).toBe(true);
   const opened = readFileSync(join(folder, 'opened'), 'utf8').trim();
-  const address = told.out.trim();
+  const address = captured.out.trim();
   expect(opened).not.toContain(new URL(address).pathname.slice(1, -1));
   expect((await fetch(opened)).url).toBe(address);
   resolve();
@@ -110,9 +114,9 @@ describe('the token of a program in chartpilot visualize', () => {
 
 test('chartpilot visualize --output writes one file and exits', async () => {
   const output = join(folder, 'page.html');
-  const told = await run([trace], { output });
-  expect(told.out).toBe('');
-  expect(told.error).toContain('page.html, which opens in a browser');
+  const captured = await run([trace], { output });
+  expect(captured.out).toBe('');
+  expect(captured.error).toContain('page.html, which opens in a browser');
   expect(readFileSync(output, 'utf8')).toContain('"light.changed"');
 });
 
@@ -157,11 +161,11 @@ describe('the traces of several programs in chartpilot visualize', () => {
 
   test('are not overwritten by --output', async () => {
     const path = written('a.trace', 'sends');
-    const before = readFileSync(path, 'utf8');
+    const originalText = readFileSync(path, 'utf8');
     for (const output of [path, join(folder, '.', 'a.trace')]) {
       await expect(run([path], { output })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
     }
-    expect(readFileSync(path, 'utf8')).toBe(before);
+    expect(readFileSync(path, 'utf8')).toBe(originalText);
   });
 
   test('are shown separately, and merged with the arrows between them', async () => {

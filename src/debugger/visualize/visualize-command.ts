@@ -6,8 +6,8 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadDiagrams } from '../diagram/load.ts';
 import { formatMerged, merge } from '../merge/merge-command.ts';
-import { togetherName } from '../page-data.ts';
-import { partsOf, standardInput } from '../trace/read-trace.ts';
+import { mergedName } from '../page-data.ts';
+import { standardInput, traceFilesOf } from '../trace/read-trace.ts';
 import { ownersOnly, refuseInput } from '../write-output.ts';
 import { fileSource } from './file-source.ts';
 import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
@@ -45,7 +45,7 @@ export async function visualize(
   if (diagrams !== undefined) loadDiagrams(diagrams);
   const common = { sources, ...(diagrams !== undefined && { diagrams }) };
   if (options.output !== undefined) {
-    refuseInput('--output', options.output, files.flatMap(partsOf));
+    refuseInput('--output', options.output, files.flatMap(traceFilesOf));
     await writePage(options.output, singleFile(common));
     output.error(`wrote ${options.output}, which opens in a browser without server or network\n`);
     return;
@@ -64,14 +64,14 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
   }
   const live = attach.map(parseLiveAddress).map(async (address, index) => {
     const token = tokens.length === 1 ? tokens[0] : tokens[index];
-    const asked = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
-    const { program } = await liveSource(address, asked).header();
-    return liveSource(address, { ...asked, name: `${program} ${formatLiveAddress(address)}` });
+    const access = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
+    const { program } = await liveSource(address, access).header();
+    return liveSource(address, { ...access, name: `${program} ${formatLiveAddress(address)}` });
   });
   const sources = await Promise.all(files.map(traceSource));
   // Reports invalid and missing traces before a browser opens.
   await Promise.all(sources.map((source) => source.header()));
-  return [...sources, ...(await togetherOf(files)), ...(await Promise.all(live))];
+  return [...sources, ...(await mergedSource(files)), ...(await Promise.all(live))];
 }
 
 function tokensOf({
@@ -92,12 +92,12 @@ function tokensOf({
  * The merged trace of several programs as an additional source after the files, because most users need a separate
  * trace.
  */
-async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
-  const small = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= mostBytesTogether;
+async function mergedSource(files: readonly string[]): Promise<PageSource[]> {
+  const small = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= maxMergedBytes;
   if (!small) return [];
   try {
     const merged = await merge(files);
-    return merged.arrows === 0 ? [] : [memorySource(togetherName, formatMerged(merged))];
+    return merged.arrows === 0 ? [] : [memorySource(mergedName, formatMerged(merged))];
   } catch {
     // An invalid trace is reported when it is opened separately, with its valid beginning.
     return [];
@@ -105,7 +105,7 @@ async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
 }
 
 /** Memory contains the merged trace three times. */
-const mostBytesTogether = 64 * 1024 * 1024;
+const maxMergedBytes = 64 * 1024 * 1024;
 
 function sizeOf(files: readonly string[]): number {
   return files.reduce((sum, file) => sum + statSync(file).size, 0);

@@ -1,6 +1,6 @@
 /** Log entries of trace events: configuration, services, pushes, leader election. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
-import { remembering } from '../../runtime/cached-function.ts';
+import { cachedFunction } from '../../runtime/cached-function.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { scopeOfActor } from '../../runtime/output/log-scopes.ts';
@@ -153,7 +153,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
  * @returns stop function
  */
 export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
-  const scopeOf = remembering((actor) => log.scope(scopeOfActor(actor)), maxScopes);
+  const scopeOf = cachedFunction((actor) => log.scope(scopeOfActor(actor)), maxScopes);
   const scopes = new Map<string, RepeatedLines>();
   for (const { scope, persistsMs } of Object.values(repeated)) {
     if (!scopes.has(scope)) scopes.set(scope, new RepeatedLines(log.scope(scope), now, persistsMs));

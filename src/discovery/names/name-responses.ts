@@ -1,5 +1,5 @@
 /** Responses of the control plane's DNS server, which never forwards queries. */
-import { buildResponse, failure, type Query, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
+import { buildResponse, type DnsQuery, failure, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import type { MeshNames } from './mesh-names.ts';
 
@@ -40,7 +40,7 @@ export async function respondTo(
 }
 
 function responseTo(
-  query: Query,
+  query: DnsQuery,
   names: Awaited<ReturnType<MeshNames['visibleTo']>>,
   isOfZone: (name: string) => boolean,
 ): { readonly result: NameResult; readonly response: Buffer } {

@@ -1,6 +1,6 @@
 /** Logs state changes of statecharts that operators know, and failures. */
 
-import { remembering } from '../cached-function.ts';
+import { cachedFunction } from '../cached-function.ts';
 import { isLogged, type LogEntry } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
 import { scopeOfActor } from '../output/log-scopes.ts';
@@ -16,7 +16,7 @@ export interface OperatorStates {
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
-   * By event type, or for an event of XState as {@link causeInWords} formats it; `{name}` is replaced with that field.
+   * By event type, or for an event of XState as {@link describeCause} formats it; `{name}` is replaced with that field.
    * Of several texts, the first whose fields the event has. An event without a matching text is shown as its key.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
@@ -94,18 +94,18 @@ class TransitionLog {
   constructor(log: Logger, states: OperatorStates) {
     this.#log = log;
     this.#states = states;
-    const wordsOfChart = remembering((chart) => {
+    const wordsOfChart = cachedFunction((chart) => {
       const words = states.words[chart];
-      return words && remembering((path) => wordOf(words, path) ?? undefined);
+      return words && cachedFunction((path) => wordOf(words, path) ?? undefined);
     });
-    this.#wordsOf = remembering((actor) => wordsOfChart(scopeOfActor(actor)));
+    this.#wordsOf = cachedFunction((actor) => wordsOfChart(scopeOfActor(actor)));
   }
 
   take(record: Transition, delivered: TraceRecord | undefined): void {
     const { actor, from, to, on } = record;
     const event = eventOf(delivered, record);
     if (this.#log.enabled('debug')) {
-      this.#log.debug('chart.transition', { actor, from, to, on: causeInWords(on), ...factsOf(event) });
+      this.#log.debug('chart.transition', { actor, from, to, on: describeCause(on), ...factsOf(event) });
     }
     const word = this.#wordsOf(actor)?.(to);
     const previous = this.#words.get(actor);
@@ -113,7 +113,7 @@ class TransitionLog {
     this.#words.set(actor, word);
     if (previous === undefined) return;
     const { causes, alarming } = this.#states;
-    const key = causeInWords(on);
+    const key = describeCause(on);
     const texts = Object.hasOwn(causes, key) ? [causes[key]!].flat() : [];
     const cause = texts.map((text) => filledIn(text, event)).find((text) => text !== undefined) ?? key;
     const line = { actor, from: previous, to: word, cause, ...(event !== undefined && { on }) };
@@ -139,7 +139,7 @@ export function wordOf(words: Readonly<Record<string, string | null>>, path: str
 const failureTypes = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
 
 /** Each such type has an entry in `src/runtime/log-events`. */
-export const isFailureType: (type: string) => boolean = remembering((type) => failureTypes.test(type));
+export const isFailureType: (type: string) => boolean = cachedFunction((type) => failureTypes.test(type));
 
 function failureIn(record: TraceRecord): LogEntry | undefined {
   if (record.kind === 'stop' && record.status === 'error') {
@@ -196,7 +196,7 @@ function filledIn(text: string, event: EventRecord['event'] | undefined): string
 }
 
 /** The type of an event (`config.changed`), or a description of an event of XState. */
-export function causeInWords(cause: string): string {
+export function describeCause(cause: string): string {
   if (cause === 'xstate.init') return 'start';
   const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];
   if (rest === undefined) return cause;

@@ -10,7 +10,7 @@ const responseCodes: Readonly<Record<ResponseCode, number>> = {
   ...{ NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 },
 };
 
-export interface Query {
+export interface DnsQuery {
   readonly message: Buffer;
   /** The name in lower case, with a trailing dot. */
   readonly name: string;
@@ -25,7 +25,7 @@ export interface Query {
 }
 
 /** `drop`: not a query, so no client waits. `failed`: contains the response to send. */
-export type ReadQuery = { kind: 'query'; query: Query } | { kind: 'failed'; response: Buffer } | { kind: 'drop' };
+export type ReadQuery = { kind: 'query'; query: DnsQuery } | { kind: 'failed'; response: Buffer } | { kind: 'drop' };
 
 const headerBytes = 12;
 const isResponse = 0x8000;
@@ -146,7 +146,7 @@ function writeHeader(
  * the name has only addresses of the other type. Records beyond `maxBytes` are omitted, and the response is marked as
  * truncated.
  */
-export function buildResponse(query: Query, found: FoundName, maxBytes: number, random = Math.random): Buffer {
+export function buildResponse(query: DnsQuery, found: FoundName, maxBytes: number, random = Math.random): Buffer {
   const { message, questionEnd, addressType, hasEdns } = query;
   if (addressType === undefined) throw new Error('query must be of type A or AAAA');
   const { addresses } = found;
@@ -229,7 +229,7 @@ export function withId(message: Buffer, id: number): Buffer {
 }
 
 /** Compares ID and question; a failure may omit the question. */
-export function isResponseTo(message: Buffer, id: number, { message: query, questionEnd }: Query): boolean {
+export function isResponseTo(message: Buffer, id: number, { message: query, questionEnd }: DnsQuery): boolean {
   if (message.length < headerBytes || message.readUInt16BE(0) !== id) return false;
   if ((message.readUInt16BE(2) & isResponse) === 0) return false;
   if (isBareFailure(message)) return true;
@@ -243,7 +243,7 @@ function isBareFailure(message: Buffer): boolean {
 }
 
 /** An upstream response with the ID and the question of the client's query, which resolvers compare. */
-export function passedOn(found: Buffer, { message, questionEnd }: Query): Buffer {
+export function forwardedResponse(found: Buffer, { message, questionEnd }: DnsQuery): Buffer {
   const response = withId(found, message.readUInt16BE(0));
   if (!isBareFailure(response)) return response;
   const flags = response.readUInt16BE(2);

@@ -20,7 +20,7 @@ const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
 /**
  * Whether a path is in a kernel file system, whose files are no configuration, may be endless, and are slow to list.
  */
-export function isOfTheKernel(path: string): boolean {
+export function isOnKernelFileSystem(path: string): boolean {
   return filesystemsOfTheKernel.has(statfsSync(path).type);
 }
 
@@ -33,7 +33,7 @@ export function isOfTheKernel(path: string): boolean {
 export function openRegularFile(path: string, called = ''): number {
   // Without O_NONBLOCK, opening a pipe waits for a writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const other = whatElse(fstatSync(file));
+  const other = nonRegularKind(fstatSync(file));
   if (other === undefined) return file;
   closeSync(file);
   throw new Error(`${called} must be a regular file, is ${other}`.trimStart());
@@ -47,7 +47,8 @@ export function readBoundedText(path: string, maxBytes: number): string {
     if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
     if (stats.size === 0) {
       // Kernel files report size 0, and some are endless.
-      if (isOfTheKernel(path)) throw new Error('must be a regular file, is one of a kernel file system such as /proc');
+      if (isOnKernelFileSystem(path))
+        throw new Error('must be a regular file, is one of a kernel file system such as /proc');
       return '';
     }
     return readText(file, stats.size, maxBytes);
@@ -71,7 +72,9 @@ function readText(file: number, expected: number, maxBytes: number): string {
 }
 
 /** `a named pipe`; `undefined` for a regular file. */
-export function whatElse(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>): string | undefined {
+export function nonRegularKind(
+  stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>,
+): string | undefined {
   if (stats.isFile()) return undefined;
   if (stats.isDirectory()) return 'a directory';
   if (stats.isFIFO()) return 'a named pipe';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TraceBody, TraceRecord } from '../trace/trace.ts';
-import { Ending } from './run-end.ts';
+import { RunEnd } from './run-end.ts';
 
 const event = (type: string, payload: object = {}, to = 'supervisor'): TraceBody => ({
   kind: 'event',
@@ -12,8 +12,8 @@ const failed = event('epoch.failed', { during: 'initializing', reason: 'killed b
 const end = (output: unknown, actor = 'agent'): TraceBody => ({ kind: 'stop', actor, status: 'done', output });
 
 /** The sentence for records with one second between them. */
-function saidOf(...bodies: readonly TraceBody[]): string | undefined {
-  const ending = new Ending('agent');
+function sentenceOf(...bodies: readonly TraceBody[]): string | undefined {
+  const ending = new RunEnd('agent');
   for (const [i, body] of bodies.entries()) ending.take({ seq: i + 1, t: i * 1_000, ...body } as TraceRecord);
   return ending.sentence;
 }
@@ -71,6 +71,6 @@ describe('the sentence about the end of a run', () => {
       'exited with an error: exit',
     ],
   ])('%s', (_, bodies, sentence) => {
-    expect(saidOf(...bodies)).toBe(sentence);
+    expect(sentenceOf(...bodies)).toBe(sentence);
   });
 });

@@ -27,21 +27,21 @@ export function troubleOf(output: unknown): readonly string[] {
   return Array.isArray(trouble) ? trouble.map((line) => text(line)) : [];
 }
 
-export function endedAsOrdered(ms: number, order: TracedEvent): string {
-  const what = order.type === 'signal.received' ? text(order.signal) : 'POST /quitquitquit';
-  return `exited ${span(ms)} after ${what}`;
+export function orderedEndSentence(ms: number, order: TracedEvent): string {
+  const orderText = order.type === 'signal.received' ? text(order.signal) : 'POST /quitquitquit';
+  return `exited ${span(ms)} after ${orderText}`;
 }
 
-export function endedInTrouble([reason = text(undefined), ...more]: readonly string[]): string {
+export function errorEndSentence([reason = text(undefined), ...more]: readonly string[]): string {
   return `exited with an error: ${reason}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
 }
 
-export function gaveUp(tries: number, reason: string): string {
+export function retriesExhaustedSentence(tries: number, reason: string): string {
   return `retries exhausted after ${count(tries, 'attempt')}; last failure while ${reason}`;
 }
 
 /** Follows the records of one run to describe its end. */
-export class Ending {
+export class RunEnd {
   readonly #root: string;
   #ordered: (TraceRecord & { kind: 'event' }) | undefined;
   #failures = 0;
@@ -81,9 +81,9 @@ export class Ending {
     const trouble = troubleOf(output);
     if (status === 'error' || trouble.length > 0) {
       this.#isFailure = true;
-      if (this.#failures > 0) return gaveUp(this.#failures, this.#reason);
-      return endedInTrouble(trouble.length > 0 ? trouble : [text(error)]);
+      if (this.#failures > 0) return retriesExhaustedSentence(this.#failures, this.#reason);
+      return errorEndSentence(trouble.length > 0 ? trouble : [text(error)]);
     }
-    return this.#ordered === undefined ? undefined : endedAsOrdered(t - this.#ordered.t, this.#ordered.event);
+    return this.#ordered === undefined ? undefined : orderedEndSentence(t - this.#ordered.t, this.#ordered.event);
   }
 }

@@ -1,5 +1,5 @@
 /** `epoch-0b` → `epoch 0b`. */
-export function spoken(actor: string): string {
+export function actorText(actor: string): string {
   return actor.replace(/-(\d)/, ' $1');
 }
 
@@ -31,8 +31,8 @@ export function count(n: number, one: string, many = `${one}s`): string {
 }
 
 /** A value of a trace, of any type and length, in one line. */
-export function text(value: unknown, longest = 200): string {
-  const said = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'reason unknown');
-  const line = said.replaceAll(/\s+/g, ' ').trim() || 'reason unknown';
-  return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
+export function text(value: unknown, maxLength = 200): string {
+  const raw = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'reason unknown');
+  const line = raw.replaceAll(/\s+/g, ' ').trim() || 'reason unknown';
+  return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line;
 }

@@ -148,27 +148,27 @@ test('LineSink waits at the end of the program for a slow reader of its log with
 test('LineSink resumes a waiting writer when the queue is empty, at its limit, or at once while lines are lost', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
-  expect(sink.relief(1_000)).toBeUndefined();
+  expect(sink.waitForSpace(1_000)).toBeUndefined();
   outlets.writeFaults = many(stuck);
   sink.write(`${'x'.repeat(60)}\n`);
   const relieved = vi.fn();
-  void sink.relief(1_000)?.then(relieved);
+  void sink.waitForSpace(1_000)?.then(relieved);
   await vi.advanceTimersByTimeAsync(900);
   expect(relieved).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(100);
   expect(relieved).toHaveBeenCalledTimes(1);
   // The first wait timed out, so it does not wait again.
-  expect(sink.relief(1_000)).toBeUndefined();
+  expect(sink.waitForSpace(1_000)).toBeUndefined();
   outlets.writeFaults = [];
   await vi.advanceTimersByTimeAsync(60);
   outlets.writeFaults = [stuck, stuck];
   sink.write(`${'x'.repeat(60)}\n`);
-  void sink.relief(1_000)?.then(relieved);
+  void sink.waitForSpace(1_000)?.then(relieved);
   await vi.advanceTimersByTimeAsync(60);
   expect(relieved).toHaveBeenCalledTimes(2);
   outlets.writeFaults = many(stuck);
   for (let i = 0; i < 3; i++) sink.write(`${'x'.repeat(60)}\n`);
-  expect(sink.relief(1_000)).toBeUndefined();
+  expect(sink.waitForSpace(1_000)).toBeUndefined();
 });
 
 test('LineSink writes the header of a new file before its lines, and drops lines queued for the previous file', () => {

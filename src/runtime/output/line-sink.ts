@@ -65,7 +65,7 @@ const maxPollMs = 50;
 const minBackOffMs = 100;
 const maxBackOffMs = 10_000;
 /** An outlet without a failure for this time resets the delay. */
-const goodAfterMs = 10_000;
+const resetBackOffAfterMs = 10_000;
 
 const programClock: SinkClock = {
   now: () => performance.now(),
@@ -81,7 +81,7 @@ const slowReader = 'its reader did not keep up';
 interface Waiting {
   readonly bytes: Buffer;
   /** The header of a file, which is not counted as a line. */
-  readonly begins?: true;
+  readonly isHeader?: true;
 }
 
 export class LineSink {
@@ -108,7 +108,7 @@ export class LineSink {
   #failedAt = Number.NEGATIVE_INFINITY;
   #pollMs = minPollMs;
   #triedAt = Number.NEGATIVE_INFINITY;
-  #cancelTry: (() => void) | undefined;
+  #cancelAttempt: (() => void) | undefined;
   #empty: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(options: LineSinkOptions) {
@@ -142,7 +142,7 @@ export class LineSink {
   }
 
   get isMoved(): boolean {
-    return this.#outlet?.moved() === true;
+    return this.#outlet?.isMoved() === true;
   }
 
   write(lines: string | Buffer): void {
@@ -162,7 +162,7 @@ export class LineSink {
   }
 
   /** Resolves when the queue is empty. A command with much output waits for it between writes. */
-  empty(): Promise<void> {
+  whenEmpty(): Promise<void> {
     if (this.#waitingBytes === 0) return Promise.resolve();
     this.#empty ??= Promise.withResolvers<void>();
     return this.#empty.promise;
@@ -174,7 +174,7 @@ export class LineSink {
    * @returns `undefined` if there is space, or if the reader is too slow to wait for it; else resolves when the queue
    * is empty, at most after the limit
    */
-  relief(limitMs: number): Promise<void> | undefined {
+  waitForSpace(limitMs: number): Promise<void> | undefined {
     if (this.#isTooSlow || this.#waitingBytes < this.#maxBytes / 2) return undefined;
     return new Promise((resolve) => {
       const inTime = this.#clock.after(
@@ -185,14 +185,14 @@ export class LineSink {
         },
         true,
       );
-      void this.empty().then(() => {
+      void this.whenEmpty().then(() => {
         inTime();
         resolve();
       });
     });
   }
 
-  renew(): void {
+  startNewFile(): void {
     this.#close();
     this.#id = undefined;
     this.write('');
@@ -248,7 +248,7 @@ export class LineSink {
 
   /** While the timer runs, it drains the queue, but a long turn of the event loop must not delay a fast reader. */
   #drainUnlessWaiting(): void {
-    if (this.#cancelTry === undefined) this.#drain();
+    if (this.#cancelAttempt === undefined) this.#drain();
     else if (this.#failure === undefined && this.#clock.now() - this.#triedAt >= minPollMs) this.#drain();
   }
 
@@ -292,7 +292,7 @@ export class LineSink {
       if (count > 0 && bytes + waiting.bytes.length > maxBytes) break;
       bytes += waiting.bytes.length;
       count++;
-      if (waiting.begins) break;
+      if (waiting.isHeader) break;
     }
     const taken = this.#waiting.splice(0, count);
     this.#offset = 0;
@@ -300,18 +300,18 @@ export class LineSink {
     return this.#current;
   }
 
-  #tryAfter(ms: number, keepsAlive: boolean): void {
+  #scheduleAttempt(ms: number, keepsAlive: boolean): void {
     this.#dropTry();
-    this.#cancelTry = this.#clock.after(ms, () => this.#drain(), keepsAlive);
+    this.#cancelAttempt = this.#clock.after(ms, () => this.#drain(), keepsAlive);
   }
 
   #dropTry(): void {
-    this.#cancelTry?.();
-    this.#cancelTry = undefined;
+    this.#cancelAttempt?.();
+    this.#cancelAttempt = undefined;
   }
 
   #waitForSpace(): void {
-    this.#tryAfter(this.#pollMs, true);
+    this.#scheduleAttempt(this.#pollMs, true);
     this.#pollMs = Math.min(2 * this.#pollMs, maxPollMs);
   }
 
@@ -320,10 +320,10 @@ export class LineSink {
     const isNew = this.#failure === undefined;
     this.#failure = error;
     const now = this.#clock.now();
-    if (now - this.#failedAt > this.#backOffMs + goodAfterMs) this.#backOffMs = minBackOffMs;
+    if (now - this.#failedAt > this.#backOffMs + resetBackOffAfterMs) this.#backOffMs = minBackOffMs;
     this.#failedAt = now;
     // A disk that is full does not keep the process alive.
-    this.#tryAfter(this.#backOffMs, false);
+    this.#scheduleAttempt(this.#backOffMs, false);
     this.#backOffMs = Math.min(2 * this.#backOffMs, maxBackOffMs);
     if (isNew) for (const listener of this.#listeners) listener.failed?.(error, this.#printing);
   }
@@ -361,13 +361,13 @@ export class LineSink {
     const current =
       this.#current === undefined ? [] : [{ ...this.#current, bytes: this.#current.bytes.subarray(this.#offset) }];
     const lines = [...current, ...this.#waiting]
-      .filter(({ begins }) => begins === undefined)
+      .filter(({ isHeader }) => isHeader === undefined)
       .reduce((sum, { bytes }) => sum + linesIn(bytes), 0);
     if (lines > 0) this.#lose(lines);
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#current = undefined;
-    this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), begins: true });
+    this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), isHeader: true });
   }
 
   /** Half of the line is in the previous file, so it is written again from its start. */
@@ -393,6 +393,6 @@ function linesIn(bytes: Buffer): number {
 }
 
 /** Whether an outlet failed because its reader has closed it: `chartpilot trace x | head`. */
-export function isWithoutReader(error: unknown): boolean {
+export function hasNoReader(error: unknown): boolean {
   return isSystemError(error, 'EPIPE') || isSystemError(error, 'ENXIO') || isSystemError(error, 'ECONNRESET');
 }

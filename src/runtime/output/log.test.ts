@@ -2,9 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { createLogger, entryText, type LogOptions } from './log.ts';
 import { parseLogLevels } from './log-levels.ts';
 
-function written(options: Omit<LogOptions, 'write'>, say: (log: ReturnType<typeof createLogger>) => void): string[] {
+function written(
+  options: Omit<LogOptions, 'write'>,
+  writeTo: (log: ReturnType<typeof createLogger>) => void,
+): string[] {
   const lines: string[] = [];
-  say(createLogger({ ...options, write: (line) => lines.push(line) }));
+  writeTo(createLogger({ ...options, write: (line) => lines.push(line) }));
   return lines;
 }
 

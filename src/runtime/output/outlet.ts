@@ -24,7 +24,7 @@ export interface Outlet {
    */
   write(bytes: Buffer): number;
   /** Whether its name refers to another file or none, or the file was truncated. */
-  moved(): boolean;
+  isMoved(): boolean;
   close(): void;
 }
 
@@ -87,7 +87,7 @@ export function isStandardOutputFile(): boolean {
  */
 export function openFile(path: string, mode = 0o666): Outlet {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, mode);
-  if (mode !== 0o666) restrict(fd, mode);
+  if (mode !== 0o666) restrictPermissions(fd, mode);
   return new DescriptorOutlet(fd, fstatSync(fd), () => closeSync(fd), path);
 }
 
@@ -95,7 +95,7 @@ export function openFile(path: string, mode = 0o666): Outlet {
  * Pipes, devices and files that are not exclusive to this program (another user’s file, its standard output) keep their
  * permissions.
  */
-function restrict(fd: number, mode: number): void {
+function restrictPermissions(fd: number, mode: number): void {
   const stats = fstatSync(fd);
   if (!stats.isFile() || stats.uid !== process.geteuid?.() || (stats.mode & 0o777 & ~mode) === 0) return;
   if ([1, 2].some((standard) => idOf(fstatSync(standard)) === idOf(stats))) return;
@@ -151,7 +151,7 @@ class DescriptorOutlet implements Outlet {
     }
   }
 
-  moved(): boolean {
+  isMoved(): boolean {
     if (!this.#isFile || this.#path === undefined) return false;
     try {
       const stats = statSync(this.#path);

@@ -1,6 +1,6 @@
 /** Standard output and standard error of all programs, which end only after their output is written. */
 import { messageOf } from '../errors.ts';
-import { isWithoutReader, LineSink } from './line-sink.ts';
+import { hasNoReader, LineSink } from './line-sink.ts';
 import { openFile, openStandardStream } from './outlet.ts';
 
 /** Limit for a log or a report whose reader is slow. Output of commands is awaited as long as it has a reader. */
@@ -39,7 +39,7 @@ export function appendTo(path: string): LineSink {
  * full disk, which is reported.
  */
 function exitOnOutputFailure(error: unknown): never {
-  if (!isWithoutReader(error)) {
+  if (!hasNoReader(error)) {
     standardError.write(`standard output cannot be written: ${messageOf(error)}\n`);
     process.exitCode = outputFailureCode ?? (process.exitCode || 1);
   }

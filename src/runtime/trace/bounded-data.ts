@@ -7,11 +7,11 @@ import type { AnyActorRef } from 'xstate';
 import { actorName } from './known-actors.ts';
 
 /** Values copied from one context or event; further ones are omitted. */
-const mostValues = 5_000;
-const mostItems = 1_000;
+const maxValues = 5_000;
+const maxItems = 1_000;
 const deepest = 12;
 /** Far more than a trace shows, but less than a large file, because the patterns of secrets search all of it. */
-const longestText = 20_000;
+const maxTextLength = 20_000;
 
 export const cycle = '[cycle]';
 /** Replaces a field that threw when it was read. */
@@ -20,30 +20,30 @@ export const cutOff = '… (more)';
 
 /** The same data results in the same copy. */
 export function boundedData(value: unknown): unknown {
-  let left = mostValues;
-  const around = new Set<object>();
+  let left = maxValues;
+  const ancestors = new Set<object>();
 
   const copy = (item: unknown, depth: number): unknown => {
     if (typeof item === 'string') {
-      return item.length > longestText ? `${item.slice(0, longestText)}… (${item.length} characters)` : item;
+      return item.length > maxTextLength ? `${item.slice(0, maxTextLength)}… (${item.length} characters)` : item;
     }
     if (typeof item !== 'object' || item === null) return typeof item === 'symbol' ? String(item) : item;
-    if (around.has(item)) return cycle;
+    if (ancestors.has(item)) return cycle;
     if (depth >= deepest) return '[deep]';
-    around.add(item);
+    ancestors.add(item);
     try {
       return Array.isArray(item) ? list(item, depth + 1) : record(item, depth + 1);
     } catch {
       return unreadable;
     } finally {
-      around.delete(item);
+      ancestors.delete(item);
     }
   };
 
   const list = (items: readonly unknown[], depth: number): unknown => {
     const copies: unknown[] = [];
     for (let i = 0; i < items.length; i++) {
-      if (i >= mostItems || left-- <= 0) return [...copies, `… (${items.length} items)`];
+      if (i >= maxItems || left-- <= 0) return [...copies, `… (${items.length} items)`];
       copies.push(copy(field(items, i), depth));
     }
     return copies;

@@ -26,7 +26,7 @@ const port = 15_020;
 /** An access whose port is open, and its token. */
 function opened(runDir = temporaryFolder()): { access: DebuggerAccess; token: string; file: string } {
   const access = new DebuggerAccess({ runDir });
-  access.opened(port);
+  access.onPortOpened(port);
   const file = join(runDir, `debugger-${port}.token`);
   return { access, token: readFileSync(file, 'utf8').trim(), file };
 }
@@ -128,36 +128,36 @@ describe('the token file of debug pages', () => {
     const runDir = temporaryFolder();
     const first = opened(runDir);
     const second = opened(runDir);
-    first.access.withdraw();
+    first.access.removeTokenFiles();
     expect(readDebuggerToken(port, { runDir })).toBe(second.token);
-    second.access.withdraw();
+    second.access.removeTokenFiles();
     expect(readDebuggerToken(port, { runDir })).toBeUndefined();
   });
 
   test('is written for every port', () => {
     const runDir = temporaryFolder();
     const { access, token } = opened(runDir);
-    access.opened(8_080);
+    access.onPortOpened(8_080);
     expect(readDebuggerToken(8_080, { runDir })).toBe(token);
-    access.withdraw();
+    access.removeTokenFiles();
     expect(readDebuggerToken(8_080, { runDir })).toBeUndefined();
   });
 
   test('is required for pages that need the token, and a failed write is logged', () => {
     const { log, lines } = recordingLog();
     const access = new DebuggerAccess({ runDir: '/proc/nowhere', log });
-    access.opened(port);
+    access.onPortOpened(port);
     expect(access.refusalOf(caller())).toMatchObject({ status: 401, body: expect.stringContaining('see the log') });
     expect(lines).toMatchObject([{ event: 'debugger.tokenUnwritable', level: 'warn', port }]);
   });
 
   test('is found without a directory as the newest file that this user may read', () => {
     const unused = 1;
-    const own = join(tmpdir(), `chartpilot-${process.getuid!()}`);
-    mkdirSync(own, { recursive: true, mode: 0o700 });
-    const { access, token } = opened(own);
-    access.opened(unused);
-    onTestFinished(() => access.withdraw());
+    const ownDirectory = join(tmpdir(), `chartpilot-${process.getuid!()}`);
+    mkdirSync(ownDirectory, { recursive: true, mode: 0o700 });
+    const { access, token } = opened(ownDirectory);
+    access.onPortOpened(unused);
+    onTestFinished(() => access.removeTokenFiles());
     const other = join(tmpdir(), 'chartpilot-4294967294');
     mkdirSync(other);
     onTestFinished(() => rmSync(other, { recursive: true }));

@@ -25,7 +25,7 @@ export interface Caller {
 }
 
 /** A response that refuses the request, with the reason in one line. */
-export interface Refusal {
+export interface AccessRefusal {
   readonly status: 401 | 403 | 405 | 503;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -57,7 +57,7 @@ export class DebuggerAccess {
    * Must be called when a port with pages under this access is open. Writes its token file; if that fails, the pages
    * stay closed and the reason is logged.
    */
-  opened(port: number): void {
+  onPortOpened(port: number): void {
     try {
       this.#announce(port);
     } catch (error) {
@@ -69,7 +69,7 @@ export class DebuggerAccess {
   }
 
   /** Whether callers can find the token of this port. */
-  isAnnounced(port: number): boolean {
+  hasTokenFile(port: number): boolean {
     return this.#files.has(port);
   }
 
@@ -84,19 +84,19 @@ export class DebuggerAccess {
   }
 
   /** Removes the token files, except those that another program has replaced. */
-  withdraw(): void {
+  removeTokenFiles(): void {
     for (const [port, file] of this.#files)
       if (readDebuggerToken(port, { runDir: this.#runDir }) === this.#token) rmSync(file, { force: true });
     this.#files.clear();
   }
 
   /** Why a caller is refused; `undefined` if it may use the page. */
-  refusalOf(caller: Caller, { methods = ['GET'], needsToken = true }: AccessRule = {}): Refusal | undefined {
-    const reason = foreignness(caller);
+  refusalOf(caller: Caller, { methods = ['GET'], needsToken = true }: AccessRule = {}): AccessRefusal | undefined {
+    const reason = whyForeign(caller);
     if (reason !== undefined) return { status: 403, body: `refused: ${reason}\n` };
     if (!methods.includes(caller.method))
       return { status: 405, body: `method must be ${methods.join(' or ')}\n`, headers: { allow: methods.join(', ') } };
-    if (!needsToken || this.isTokenOf(caller)) return undefined;
+    if (!needsToken || this.hasToken(caller)) return undefined;
     const where = [...this.#files.values()].join(' or ') || 'a file that could not be written (see the log)';
     return {
       status: 401,
@@ -105,14 +105,14 @@ export class DebuggerAccess {
     };
   }
 
-  isTokenOf({ headers }: Pick<Caller, 'headers'>): boolean {
+  hasToken({ headers }: Pick<Caller, 'headers'>): boolean {
     return isToken(this.#token, headers.authorization);
   }
 }
 
 /** Why a request is not sent from this host by the caller itself; `undefined` if it is. */
-export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
-  const reason = outsideness(caller);
+export function whyForeign(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
+  const reason = whyFromOutside(caller);
   if (reason !== undefined) return reason;
   const { headers } = caller;
   const site = headers['sec-fetch-site'];
@@ -121,7 +121,7 @@ export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | 
 }
 
 /** Why a request is not from this host; `undefined` if it is. Does not check which page caused it. */
-function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
+function whyFromOutside({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   // The local address is checked, too: Envoy forwards requests from outside, from a loopback address to the host's own
   // address.
   if (!isLoopback(peer.remoteAddress) || !isLoopback(peer.localAddress))
@@ -141,7 +141,7 @@ function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): strin
 export function isFollowedLink(caller: Caller): boolean {
   const { method, headers } = caller;
   return (
-    outsideness(caller) === undefined &&
+    whyFromOutside(caller) === undefined &&
     method === 'GET' &&
     headers.origin === undefined &&
     headers['sec-fetch-mode'] === 'navigate' &&
@@ -157,7 +157,7 @@ export function isSentByOwnPage(caller: Caller): boolean {
   const { method, headers } = caller;
   const site = headers['sec-fetch-site'];
   return (
-    outsideness(caller) === undefined &&
+    whyFromOutside(caller) === undefined &&
     method === 'POST' &&
     headers.origin === `http://${headers.host}` &&
     (site === undefined || site === 'same-origin')

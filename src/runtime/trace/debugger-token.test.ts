@@ -106,9 +106,9 @@ test('the token of a program is sent to the user that accepts the connection, no
   const { root } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   const port = Number(firstLine);
-  const own = join(root, `chartpilot-${process.geteuid!()}`);
-  mkdirSync(own, { mode: 0o700 });
-  writeFileSync(join(own, `debugger-${port}.token`), secret, { mode: 0o600 });
+  const ownDirectory = join(root, `chartpilot-${process.geteuid!()}`);
+  mkdirSync(ownDirectory, { mode: 0o700 });
+  writeFileSync(join(ownDirectory, `debugger-${port}.token`), secret, { mode: 0o600 });
   expect(readDebuggerToken(port)).toBe(secret);
   expect(await received(port, output)).not.toContain(secret);
 });
@@ -116,9 +116,9 @@ test('the token of a program is sent to the user that accepts the connection, no
 test('a listener that never accepts receives no token, although older kernels report uid 0 for its end', async () => {
   const { root } = await sharedTemporary();
   const port = Number((await programOfOtherUser(deaf)).firstLine);
-  const own = join(root, `chartpilot-${process.geteuid!()}`);
-  mkdirSync(own, { mode: 0o700 });
-  writeFileSync(join(own, `debugger-${port}.token`), secret, { mode: 0o600 });
+  const ownDirectory = join(root, `chartpilot-${process.geteuid!()}`);
+  mkdirSync(ownDirectory, { mode: 0o700 });
+  writeFileSync(join(ownDirectory, `debugger-${port}.token`), secret, { mode: 0o600 });
   const { socket, ...found } = await connectToProgram({ host: '127.0.0.1', port }, { acceptLimitMs: 100 });
   // Simulates older kernels: a row of /proc/net/tcp without a process.
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
@@ -140,9 +140,9 @@ test('root finds the token of another user’s program in that user’s run dire
   onTestFinished(() => void server.close());
   await eventually('it listens', () => server.listening);
   const at = server.address() as { port: number };
-  const own = join(process.env.TMPDIR!, `chartpilot-${process.geteuid!()}`);
-  mkdirSync(own, { mode: 0o700 });
-  writeFileSync(join(own, `debugger-${at.port}.token`), aToken, { mode: 0o600 });
+  const ownDirectory = join(process.env.TMPDIR!, `chartpilot-${process.geteuid!()}`);
+  mkdirSync(ownDirectory, { mode: 0o700 });
+  writeFileSync(join(ownDirectory, `debugger-${at.port}.token`), aToken, { mode: 0o600 });
   const overIpv6 = await connectToProgram({ host: '::1', port: at.port });
   overIpv6.socket.destroy();
   expect(overIpv6.token).toBe(aToken);

@@ -65,7 +65,7 @@ export class KnownActors {
 
   /** @param spawned number of its spawn record; 0 if that was not recorded */
   add(ref: AnyActorRef, spawned: number): KnownActor {
-    const made: KnownActor = {
+    const knownActor: KnownActor = {
       name: this.nameOf(ref),
       machine: machineOf(ref),
       spawned,
@@ -76,8 +76,8 @@ export class KnownActors {
       seen: undefined,
       inbox: [],
     };
-    this.#known.set(ref, made);
-    return made;
+    this.#known.set(ref, knownActor);
+    return knownActor;
   }
 
   of(ref: AnyActorRef): KnownActor {

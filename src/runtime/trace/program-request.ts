@@ -33,10 +33,10 @@ export async function requestProgram(order: ProgramRequest): Promise<ProgramResp
   try {
     const signal = AbortSignal.timeout(limitMs);
     const response = await fetch(url, { method, signal, ...(body !== undefined && { body }) });
-    const answer = { status: response.status, text: await response.text() };
+    const result = { status: response.status, text: await response.text() };
     const challenge = response.headers.get('www-authenticate');
-    if (answer.status !== 401 || challenge !== tokenChallenge || url.protocol !== 'http:') return answer;
-    return (await withToken(order, signal)) ?? answer;
+    if (result.status !== 401 || challenge !== tokenChallenge || url.protocol !== 'http:') return result;
+    return (await withToken(order, signal)) ?? result;
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     throw new ChartpilotError('REQUEST_FAILED', `${method} ${url.href}: ${messageOf(cause)}`, { hint, cause: error });

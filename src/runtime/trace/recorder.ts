@@ -5,7 +5,7 @@ import { doneWith, KnownActors } from './known-actors.ts';
 import { recordAction } from './records/action.ts';
 import { recordDelivery } from './records/delivery.ts';
 import { EndRecords } from './records/end.ts';
-import type { Recording } from './records/record-context.ts';
+import type { RecorderContext } from './records/record-context.ts';
 import { recordSpawn } from './records/spawn.ts';
 import { type MachineState, recordStep } from './records/step.ts';
 import { recordUnexpected } from './records/unexpected.ts';
@@ -70,7 +70,10 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
-function inspectorOf(recording: Recording, warn: (message: string) => void): Pick<Recorder, 'inspect' | 'settle'> {
+function inspectorOf(
+  recording: RecorderContext,
+  warn: (message: string) => void,
+): Pick<Recorder, 'inspect' | 'settle'> {
   const ends = new EndRecords();
   const inspect = (event: InspectionEvent): void => {
     const ref = event.actorRef as AnyActorRef;

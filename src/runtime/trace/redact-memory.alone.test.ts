@@ -9,10 +9,10 @@ test('a truncated text keeps no more memory than its remaining part', async () =
   const redact = redactor();
   const kept: object[] = [];
   await collectGarbage();
-  const before = getHeapStatistics().used_heap_size;
+  const usedBefore = getHeapStatistics().used_heap_size;
   for (let i = 0; i < 60; i++) kept.push(redact({ reason: `${i} ${'no such thing '.repeat(40_000)}`.toUpperCase() }));
   await collectGarbage();
   expect(kept).toHaveLength(60);
   // The original texts take 30 MiB.
-  expect((getHeapStatistics().used_heap_size - before) / mib).toBeLessThan(10);
+  expect((getHeapStatistics().used_heap_size - usedBefore) / mib).toBeLessThan(10);
 });

@@ -254,7 +254,7 @@ describe('redaction of a value', () => {
     const text = fc.oneof(
       fc.string(),
       fc.constant(secret),
-      fc.string().map((around) => `${around}${secret}${around}`),
+      fc.string().map((padding) => `${padding}${secret}${padding}`),
     );
     const values = fc.letrec((tie) => ({
       value: fc.oneof({ maxDepth: 4 }, text, fc.integer(), fc.boolean(), fc.array(tie('value')), tie('record')),
@@ -262,12 +262,12 @@ describe('redaction of a value', () => {
     })).value;
     fc.assert(
       fc.property(values, (value) => {
-        const before = JSON.stringify(value);
+        const original = JSON.stringify(value);
         const once = safe(value);
-        expect(JSON.stringify(value)).toBe(before);
+        expect(JSON.stringify(value)).toBe(original);
         expect(JSON.stringify(once) ?? '').not.toContain(secret);
         // A truncated list has one item more than the limit, so it would be truncated again.
-        if (!before.includes(' items)')) expect(safe(once)).toEqual(once);
+        if (!original.includes(' items)')) expect(safe(once)).toEqual(once);
       }),
       { numRuns: 300 },
     );

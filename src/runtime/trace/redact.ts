@@ -1,8 +1,8 @@
 /** Prepares data for a trace: without secrets, and with bounded texts and lists. */
 
-import { remembering } from '../cached-function.ts';
+import { cachedFunction } from '../cached-function.ts';
 import { copiedText } from '../copied-text.ts';
-import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
+import { isSecretName, patternOfSecrets, redacted, withoutSuspiciousText } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 
 export interface RedactOptions {
@@ -12,15 +12,15 @@ export interface RedactOptions {
   readonly secrets?: readonly string[];
 }
 
-const longestText = 2_000;
-const longestList = 16;
+const maxTextLength = 2_000;
+const maxListLength = 16;
 const deepest = 12;
 /** Replaces data nested deeper than the limit. */
 export const tooDeep = '[deep]';
 /** Numbers with fewer digits are counters, such as tokens of a bucket and attempts. */
-const shortestSecretNumber = 100_000;
+const minSecretNumber = 100_000;
 /** Names of actors, states and fields repeat, so their redacted forms are cached. */
-const longestRemembered = 80;
+const maxCachedLength = 80;
 
 interface Key {
   readonly text: string;
@@ -40,29 +40,30 @@ type Walk = (value: unknown, isSecret: boolean, depth: number) => unknown;
 
 function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
   const known = patternOfSecrets(secrets);
-  const safe = (text: string): string => withoutSecretLooks(known === undefined ? text : text.replace(known, redacted));
-  const safeShort = remembering(safe);
-  const keyOf = remembering((name): Key => ({ text: safe(name), isSecret: isSecretName(name) }));
+  const safe = (text: string): string =>
+    withoutSuspiciousText(known === undefined ? text : text.replace(known, redacted));
+  const safeShort = cachedFunction(safe);
+  const keyOf = cachedFunction((name): Key => ({ text: safe(name), isSecret: isSecretName(name) }));
 
   const isSecretWord = (word: string): boolean =>
-    word.length <= longestRemembered ? keyOf(word).isSecret : isSecretName(word);
+    word.length <= maxCachedLength ? keyOf(word).isSecret : isSecretName(word);
 
   const hasSecretPart = (path: string): boolean => path.split('/').some(isSecretWord);
-  const hasSecretPartShort = remembering(hasSecretPart);
+  const hasSecretPartShort = cachedFunction(hasSecretPart);
   const isSecretPath = (path: string): boolean =>
-    path.length <= longestRemembered ? hasSecretPartShort(path) : hasSecretPart(path);
+    path.length <= maxCachedLength ? hasSecretPartShort(path) : hasSecretPart(path);
 
   const isSecretFlag = (item: unknown): boolean => isFlag(item) && isSecretWord(item);
 
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
-    const whole = value.length <= longestRemembered ? safeShort(value) : safe(value);
-    if (full || whole.length <= longestText) return whole;
-    return `${copiedText(whole.slice(0, longestText))}… (${whole.length} characters)`;
+    const whole = value.length <= maxCachedLength ? safeShort(value) : safe(value);
+    if (full || whole.length <= maxTextLength) return whole;
+    return `${copiedText(whole.slice(0, maxTextLength))}… (${whole.length} characters)`;
   };
 
   const list = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {
-    const kept = full || value.length <= longestList ? value : value.slice(0, longestList);
+    const kept = full || value.length <= maxListLength ? value : value.slice(0, maxListLength);
     const below = isSecret || isSecretPair(value);
     let changed = kept !== value;
     const items = kept.map((item, index) => {
@@ -96,7 +97,7 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
       case 'string':
         return text(value, isSecret);
       case 'number':
-        return isSecret && Math.abs(value) >= shortestSecretNumber ? redacted : value;
+        return isSecret && Math.abs(value) >= minSecretNumber ? redacted : value;
       case 'bigint':
         return text(String(value), isSecret);
       case 'function':
@@ -134,7 +135,7 @@ export function recordRedactor(options: RedactOptions = {}): (record: TraceRecor
     let safe: Record<string, unknown> | undefined;
     for (const [name, value] of Object.entries(record)) {
       if (typeof value === 'number' || name === 'taken') continue;
-      const kept = name === 'change' ? eachOf(value as readonly object[], walk) : walk(value, false, 1);
+      const kept = name === 'change' ? redactItems(value as readonly object[], walk) : walk(value, false, 1);
       if (kept === value) continue;
       safe ??= { ...record };
       safe[name] = kept;
@@ -144,7 +145,7 @@ export function recordRedactor(options: RedactOptions = {}): (record: TraceRecor
 }
 
 /** Returns the list itself if nothing in it changes. */
-function eachOf(list: readonly object[], walk: Walk): readonly unknown[] {
+function redactItems(list: readonly object[], walk: Walk): readonly unknown[] {
   const safe = list.map((item) => walk(item, false, 0));
   return safe.every((item, index) => item === list[index]) ? list : safe;
 }

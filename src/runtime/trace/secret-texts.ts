@@ -60,7 +60,7 @@ const suspicious = new RegExp(
   'i',
 );
 
-export function withoutSecretLooks(text: string): string {
+export function withoutSuspiciousText(text: string): string {
   if (!suspicious.test(text)) return text;
   return patterns.reduce((safe, [pattern, kept]) => safe.replace(pattern, kept as string), text);
 }
@@ -70,25 +70,25 @@ function decoded(base64: string): string {
 }
 
 /** Shorter texts occur by chance and must stay readable. */
-const shortestSecret = 6;
-const shortestLine = 16;
+const minSecretLength = 6;
+const minLineLength = 16;
 
 /** Matches these texts, also encoded as JSON, URL or base64; `undefined` without texts. */
 export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined {
   const forms = secrets.flatMap((secret) => {
     const trimmed = secret.trim();
     // A key of several lines may be written line by line.
-    const lines = trimmed.split(/\r?\n/).filter((line) => line.length >= shortestLine && !line.startsWith('-----'));
+    const lines = trimmed.split(/\r?\n/).filter((line) => line.length >= minLineLength && !line.startsWith('-----'));
     return [trimmed, ...(lines.length > 1 ? lines : [])].flatMap(spellings);
   });
-  const distinct = [...new Set(forms)].filter((form) => form.length >= shortestSecret);
+  const distinct = [...new Set(forms)].filter((form) => form.length >= minSecretLength);
   if (distinct.length === 0) return undefined;
-  const longestFirst = distinct.sort((a, b) => b.length - a.length);
-  return new RegExp(longestFirst.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
+  const byLength = distinct.sort((a, b) => b.length - a.length);
+  return new RegExp(byLength.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }
 
 function spellings(text: string): string[] {
-  if (text.length < shortestSecret) return [];
+  if (text.length < minSecretLength) return [];
   return [
     text,
     JSON.stringify(text).slice(1, -1),

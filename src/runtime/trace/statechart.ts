@@ -85,7 +85,7 @@ function describe(machine: AnyStateMachine): Described {
   const numberOf = new Map(nodes.map((node, number) => [node, number]));
   const definitions = nodes.flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])]);
   const { timeline } = (machine.root.meta ?? {}) as { timeline?: Timeline };
-  const made: Described = {
+  const description: Described = {
     statechart: {
       id: machine.id,
       states: nodes.map((node) => describeState(node, numberOf)),
@@ -94,8 +94,8 @@ function describe(machine: AnyStateMachine): Described {
     },
     numbers: new Map(definitions.map((definition, number) => [definition, number])),
   };
-  described.set(machine, made);
-  return made;
+  described.set(machine, description);
+  return description;
 }
 
 function nodesBelow(node: AnyStateNode): AnyStateNode[] {

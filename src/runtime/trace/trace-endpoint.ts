@@ -1,14 +1,14 @@
 /** `GET /debug/trace` of a running program, on any of its ports: checks the caller, then sends the trace. */
 import type { ServerResponse } from 'node:http';
 import type { Logger } from '../output/log.ts';
-import type { Caller, DebuggerAccess, DebuggerMode, Refusal } from './debugger-access.ts';
+import type { AccessRefusal, Caller, DebuggerAccess, DebuggerMode } from './debugger-access.ts';
 import type { TraceRing } from './trace-ring.ts';
-import { TraceStream } from './trace-stream.ts';
+import { HttpTraceStream } from './trace-stream.ts';
 
 export const tracePath = '/debug/trace';
 
 /** A response that continues after its request; `stream` owns the connection from then on. */
-export interface StreamAnswer {
+export interface StreamResponse {
   readonly stream: (response: ServerResponse) => void;
 }
 
@@ -22,29 +22,29 @@ export interface TraceEndpointOptions {
 export class TraceEndpoint {
   readonly #access: DebuggerAccess;
   readonly #needsToken: boolean;
-  readonly #stream: TraceStream;
+  readonly #stream: HttpTraceStream;
   readonly #log: Logger;
 
   constructor({ ring, mode, access, log }: TraceEndpointOptions) {
     this.#access = access;
     this.#needsToken = mode === 'on';
-    this.#stream = new TraceStream(ring);
+    this.#stream = new HttpTraceStream(ring);
     this.#log = log;
   }
 
-  /** Must be called when a port that responds with {@link answer} is open; announces its access. */
-  opened(port: number): void {
-    if (this.#needsToken && !this.#access.isAnnounced(port)) return;
+  /** Must be called when a port that responds with {@link respond} is open; announces its access. */
+  onPortOpened(port: number): void {
+    if (this.#needsToken && !this.#access.hasTokenFile(port)) return;
     this.#log.info('debugger.available', { command: `chartpilot visualize --attach 127.0.0.1:${port}` });
   }
 
-  answer(caller: Caller, query: URLSearchParams): Refusal | StreamAnswer {
+  respond(caller: Caller, query: URLSearchParams): AccessRefusal | StreamResponse {
     const refusal = this.#access.refusalOf(caller, { needsToken: this.#needsToken });
     if (refusal !== undefined) {
       this.#log.debug('debugger.rejected', { status: refusal.status, peer: caller.peer.remoteAddress });
       return refusal;
     }
-    if (!this.#stream.hasRoom) return { status: 503, body: 'too many debuggers are attached: detach one\n' };
+    if (!this.#stream.hasFreeSlot) return { status: 503, body: 'too many debuggers are attached: detach one\n' };
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 

@@ -189,10 +189,10 @@ describe('a trace file that another program changes', () => {
 
   test('has a gap that is counted while its folder is missing, and continues when the folder exists again', async () => {
     const path = temporaryFile();
-    const told: string[] = [];
+    const problems: string[] = [];
     const listener = {
-      failed: (error: unknown) => void told.push((error as Error).message.slice(0, 6)),
-      recovered: (loss: { lines: number } | undefined) => void told.push(`lost ${loss?.lines}`),
+      failed: (error: unknown) => void problems.push((error as Error).message.slice(0, 6)),
+      recovered: (loss: { lines: number } | undefined) => void problems.push(`lost ${loss?.lines}`),
     };
     const file = traceFile(path, { listener });
     file.write(header);
@@ -203,13 +203,13 @@ describe('a trace file that another program changes', () => {
     write(all[0]!);
     rmSync(dirname(path), { recursive: true });
     for (const record of all.slice(1, 100)) write(record);
-    expect(told).toEqual(['ENOENT']);
+    expect(problems).toEqual(['ENOENT']);
     mkdirSync(dirname(path));
-    await vi.waitFor(() => expect(told).toEqual(['ENOENT', 'lost 99']), 30_000);
+    await vi.waitFor(() => expect(problems).toEqual(['ENOENT', 'lost 99']), 30_000);
     write(...all.slice(100));
     file.close();
     expect(read(path)).toEqual({ header, records: all.slice(100) });
-    expect(told).toHaveLength(2);
+    expect(problems).toHaveLength(2);
   });
 
   test('causes no error and no unbounded buffering on a full device', () => {

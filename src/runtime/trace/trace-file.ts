@@ -34,8 +34,8 @@ const maxWaitingBytes = 4 * 1024 * 1024;
  */
 export function traceFile(path: string, options: TraceFileOptions = {}): TraceFile {
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
-  const mistake = pathErrorIn(path, traceFileMode);
-  if (mistake !== undefined) throw new Error(mistake);
+  const pathError = pathErrorIn(path, traceFileMode);
+  if (pathError !== undefined) throw new Error(pathError);
   makeEmpty(path);
   let header: TraceHeader | undefined;
   /** The state after all records that the sink received. */
@@ -73,7 +73,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   };
   const rotate = (): void => {
     if (!sink.isMoved && !setAside(path)) makeEmpty(path);
-    sink.renew();
+    sink.startNewFile();
   };
   return {
     get lines() {

@@ -41,12 +41,12 @@ test('an empty trace ring begins with the first record', () => {
 
 test('the trace ring notifies listeners of every record until they stop', () => {
   const ring = ringWith(4, []);
-  const heard: number[] = [];
-  const stop = ring.listen(() => heard.push(ring.end));
+  const received: number[] = [];
+  const stop = ring.listen(() => received.push(ring.end));
   for (const record of logs(3)) ring.write(record);
   stop();
   ring.write({ ...logs(1)[0]!, seq: 4 });
-  expect(heard).toEqual([1, 2, 3]);
+  expect(received).toEqual([1, 2, 3]);
 });
 
 test('the header and the remaining records of a trace ring result in the same state as all records, however many were dropped', () => {

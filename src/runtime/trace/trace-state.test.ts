@@ -79,10 +79,10 @@ describe('the recorded changes of a context', () => {
 
   test('result in the next context when applied to the previous one, for any contexts', () => {
     fc.assert(
-      fc.property(contexts, contexts, (before, after) => {
-        const frozen = JSON.stringify(before);
-        expect(applyChanges(before, changesOf(before, after))).toEqual(after);
-        expect(JSON.stringify(before)).toBe(frozen);
+      fc.property(contexts, contexts, (previous, after) => {
+        const frozen = JSON.stringify(previous);
+        expect(applyChanges(previous, changesOf(previous, after))).toEqual(after);
+        expect(JSON.stringify(previous)).toBe(frozen);
       }),
     );
   });
@@ -108,10 +108,10 @@ test('a fold of a trace may stop at any record and continue from its state, and 
       const whole = foldAll(header, records);
       const first = foldAll(header, records.slice(0, cut));
       const copy = first.copy();
-      const before = JSON.stringify([...first.actors]);
+      const previous = JSON.stringify([...first.actors]);
       for (const record of records.slice(cut)) copy.apply(record);
       expect([...copy.actors]).toEqual([...whole.actors]);
-      expect(JSON.stringify([...first.actors])).toBe(before);
+      expect(JSON.stringify([...first.actors])).toBe(previous);
       const resumed = TraceState.of({ actors: [...first.actors.values()] });
       for (const record of records.slice(cut)) resumed.apply(record);
       expect([...resumed.actors]).toEqual([...whole.actors]);

@@ -169,32 +169,32 @@ function withTimers(timers: readonly RunningTimer[]): { timers: readonly Running
 }
 
 /** The fields of a context whose values differ. Lists are compared as units. */
-export function changesOf(before: unknown, after: unknown): ContextChange[] {
+export function changesOf(previous: unknown, next: unknown): ContextChange[] {
   const changes: ContextChange[] = [];
-  collect(before, after, '', changes);
+  collect(previous, next, '', changes);
   return changes;
 }
 
-function collect(before: unknown, after: unknown, path: string, changes: ContextChange[]): void {
-  if (Object.is(before, after)) return;
-  if (Array.isArray(before) && Array.isArray(after) && isSameList(before, after)) return;
-  if (!isRecord(before) || !isRecord(after)) {
-    changes.push(after === undefined ? { path } : { path, value: after });
+function collect(previous: unknown, next: unknown, path: string, changes: ContextChange[]): void {
+  if (Object.is(previous, next)) return;
+  if (Array.isArray(previous) && Array.isArray(next) && isSameList(previous, next)) return;
+  if (!isRecord(previous) || !isRecord(next)) {
+    changes.push(next === undefined ? { path } : { path, value: next });
     return;
   }
-  for (const key of Object.keys(after)) {
-    const value = after[key];
-    const previous = ownValue(before, key);
-    if (!Object.is(previous, value)) collect(previous, value, `${path}/${escapedPointer(key)}`, changes);
+  for (const key of Object.keys(next)) {
+    const value = next[key];
+    const previousValue = ownValue(previous, key);
+    if (!Object.is(previousValue, value)) collect(previousValue, value, `${path}/${escapedPointer(key)}`, changes);
   }
-  for (const key of Object.keys(before)) {
-    if (before[key] !== undefined && !Object.hasOwn(after, key))
+  for (const key of Object.keys(previous)) {
+    if (previous[key] !== undefined && !Object.hasOwn(next, key))
       changes.push({ path: `${path}/${escapedPointer(key)}` });
   }
 }
 
-function isSameList(before: readonly unknown[], after: readonly unknown[]): boolean {
-  return before.length === after.length && before.every((item, i) => changesOf(item, after[i]).length === 0);
+function isSameList(previous: readonly unknown[], next: readonly unknown[]): boolean {
+  return previous.length === next.length && previous.every((item, i) => changesOf(item, next[i]).length === 0);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -9,12 +9,12 @@ import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import type { TraceLine } from './trace.ts';
 import { TraceRing } from './trace-ring.ts';
-import { TraceStream, type TraceStreamOptions } from './trace-stream.ts';
+import { HttpTraceStream, type TraceStreamOptions } from './trace-stream.ts';
 
 /** A program with a ring, and a server that accepts any viewer. */
 class Program {
   readonly ring: TraceRing;
-  readonly stream: TraceStream;
+  readonly stream: HttpTraceStream;
   readonly responses: ServerResponse[] = [];
   readonly #text: string;
   #seq = 0;
@@ -23,7 +23,7 @@ class Program {
   constructor({ capacity = 20_000, textLength = 10, ...options }: TestProgramOptions = {}) {
     this.ring = new TraceRing(capacity);
     this.ring.write(header);
-    this.stream = new TraceStream(this.ring, options);
+    this.stream = new HttpTraceStream(this.ring, options);
     this.#text = 'x'.repeat(textLength);
   }
 
@@ -156,7 +156,7 @@ test('viewers of a trace receive the remaining records and a proper end when the
     await view.ended();
     expect([view.over, view.numbers]).toEqual(['end', upTo(5_000)]);
   }
-  expect(program.stream.hasRoom).toBe(false);
+  expect(program.stream.hasFreeSlot).toBe(false);
 });
 
 test('the ring has no listener while there is no viewer', async () => {
@@ -225,9 +225,9 @@ test('the trace stream writes a large trace in batches, with turns of the event 
 test('a viewer of a trace that disconnects frees its slot', async () => {
   const program = await Program.start({ maxViewers: 2 });
   const views = [await program.view(), await program.view()];
-  expect(program.stream.hasRoom).toBe(false);
+  expect(program.stream.hasFreeSlot).toBe(false);
   views[0]!.response.destroy();
-  await eventually('there is room', () => program.stream.hasRoom);
+  await eventually('there is room', () => program.stream.hasFreeSlot);
 });
 
 test('a viewer of a trace that never reads occupies memory for one batch, and is disconnected when its position was dropped', async () => {
@@ -245,7 +245,7 @@ test('a viewer of a trace that never reads occupies memory for one batch, and is
   // The kernel buffers data for it, and the ring keeps records, but not all that were recorded in that time.
   expect(buffered).toBeLessThan(600 * 1024);
   expect(records).toBeLessThan(20_000);
-  await eventually('its place is free', () => program.stream.hasRoom);
+  await eventually('its place is free', () => program.stream.hasFreeSlot);
   socket.destroy();
 });
 
@@ -281,10 +281,10 @@ test('a viewer of a trace that does not read loses its slot to one that does', a
   const program = await Program.start({ maxViewers: 1, unreadLimitMs: 600, textLength: 2_000 });
   const socket = await program.stuck();
   program.record(15_000);
-  expect(program.stream.hasRoom).toBe(false);
+  expect(program.stream.hasFreeSlot).toBe(false);
   await eventually('there is room', () => {
     vi.advanceTimersByTime(600);
-    return program.stream.hasRoom;
+    return program.stream.hasFreeSlot;
   });
   const reader = await program.view();
   await reader.has(15_001);
@@ -308,6 +308,6 @@ test('a trace record that cannot be serialized disconnects current viewers and o
   program.ring.write({ seq: 2, t: 2, kind: 'log', actor: 'a', level: 'info', text: endless as never });
   await view.ended();
   expect(view.over).toBe('broken off');
-  await eventually('there is room for another', () => program.stream.hasRoom);
+  await eventually('there is room for another', () => program.stream.hasFreeSlot);
   expect(String(caught[0]?.error)).toContain('circular');
 });

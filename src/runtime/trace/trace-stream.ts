@@ -21,7 +21,7 @@ export interface TraceStreamOptions {
 const batchRecords = 500;
 const batchCharacters = 256 * 1024;
 
-export class TraceStream {
+export class HttpTraceStream {
   readonly #ring: TraceRing;
   readonly #maxViewers: number;
   readonly #endLimitMs: number;
@@ -38,13 +38,13 @@ export class TraceStream {
     this.#unreadLimitMs = unreadLimitMs;
   }
 
-  get hasRoom(): boolean {
+  get hasFreeSlot(): boolean {
     return this.#viewers.size < this.#maxViewers && this.#ended === undefined;
   }
 
   /**
    * Responds with the trace, whose header is already in the ring, until the viewer disconnects or {@link end}; without
-   * `follow`, only the available records. The caller must check {@link hasRoom} in the same turn of the event loop, and
+   * `follow`, only the available records. The caller must check {@link hasFreeSlot} in the same turn of the event loop, and
    * must not use the connection afterwards.
    */
   attach(response: ServerResponse, { follow }: { follow: boolean }): void {
@@ -69,7 +69,7 @@ export class TraceStream {
       if (this.#viewers.size === 0) this.#ended.resolve();
     }
     const limit = setTimeout(() => {
-      for (const viewer of this.#viewers) viewer.cutOff();
+      for (const viewer of this.#viewers) viewer.disconnect();
     }, this.#endLimitMs);
     await this.#ended.promise;
     clearTimeout(limit);
@@ -93,9 +93,9 @@ class Viewer {
   readonly #ring: TraceRing;
   readonly #response: ServerResponse;
   /** Number of the last record that was sent. */
-  #position: number;
+  #lastSentSeq: number;
   /** Number of the last record to send. */
-  #until: number;
+  #lastSeqToSend: number;
   /** The condition for the next write: a new record, space in its connection, or the next turn of the event loop. */
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';
 
@@ -110,8 +110,8 @@ class Viewer {
     this.#unreadLimitMs = unreadLimitMs;
     this.#ring = ring;
     this.#response = response;
-    this.#position = ring.begin;
-    this.#until = follow ? Number.POSITIVE_INFINITY : ring.end;
+    this.#lastSentSeq = ring.begin;
+    this.#lastSeqToSend = follow ? Number.POSITIVE_INFINITY : ring.end;
   }
 
   begin(): void {
@@ -123,7 +123,7 @@ class Viewer {
     });
     this.#response.on('drain', () => {
       clearTimeout(this.#unread);
-      if (this.#waitsFor === 'room') this.#giveNextTurn();
+      if (this.#waitsFor === 'room') this.#sendNextTurn();
     });
     this.#response.once('close', () => clearTimeout(this.#unread));
     this.#write(formatTraceLine(this.#ring.header()!));
@@ -131,45 +131,48 @@ class Viewer {
 
   /** Must be called when there are new records. */
   wake(): void {
-    if (this.#waitsFor === 'records') this.#give();
-    else if (this.#position < this.#ring.begin) this.cutOff();
+    if (this.#waitsFor === 'records') this.#sendNext();
+    else if (this.#lastSentSeq < this.#ring.begin) this.disconnect();
   }
 
   endAfterRest(): void {
-    this.#until = Math.min(this.#until, this.#ring.end);
-    if (this.#waitsFor === 'records') this.#give();
+    this.#lastSeqToSend = Math.min(this.#lastSeqToSend, this.#ring.end);
+    if (this.#waitsFor === 'records') this.#sendNext();
   }
 
   /** Aborts the connection, so that the viewer cannot interpret this as the end of the trace. */
-  cutOff(): void {
+  disconnect(): void {
     this.#response.destroy();
   }
 
-  #give(): void {
+  #sendNext(): void {
     try {
       this.#giveBatch();
     } catch (error) {
       // Nothing would wake this viewer again, and it would occupy a slot.
-      this.cutOff();
+      this.disconnect();
       letEscape(error);
     }
   }
 
   #giveBatch(): void {
     if (this.#response.destroyed || this.#response.writableEnded) return;
-    if (this.#position >= this.#until) {
+    if (this.#lastSentSeq >= this.#lastSeqToSend) {
       this.#response.end();
       return;
     }
-    const records = this.#ring.after(this.#position, Math.min(batchRecords, this.#until - this.#position));
+    const records = this.#ring.after(
+      this.#lastSentSeq,
+      Math.min(batchRecords, this.#lastSeqToSend - this.#lastSentSeq),
+    );
     if (records === undefined) {
-      this.cutOff();
+      this.disconnect();
       return;
     }
     let batch = '';
     for (const record of records) {
       batch += formatTraceLine(record);
-      this.#position = record.seq;
+      this.#lastSentSeq = record.seq;
       if (batch.length >= batchCharacters) break;
     }
     if (batch === '') this.#waitsFor = 'records';
@@ -178,16 +181,16 @@ class Viewer {
 
   #write(text: string): void {
     if (this.#response.write(text)) {
-      this.#giveNextTurn();
+      this.#sendNextTurn();
       return;
     }
     this.#waitsFor = 'room';
-    this.#unread = setTimeout(() => this.cutOff(), this.#unreadLimitMs).unref();
+    this.#unread = setTimeout(() => this.disconnect(), this.#unreadLimitMs).unref();
   }
 
   /** Not immediately, because a connection that accepts all data reports so before the program had a turn. */
-  #giveNextTurn(): void {
+  #sendNextTurn(): void {
     this.#waitsFor = 'turn';
-    setImmediate(() => this.#give());
+    setImmediate(() => this.#sendNext());
   }
 }

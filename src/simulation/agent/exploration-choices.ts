@@ -1,5 +1,5 @@
 /** The choices of an exploration by name; docs/exploring-reference.md has the table. */
-import type { Choice } from '../../debugger/explore/world.ts';
+import type { WorldChoice } from '../../debugger/explore/world.ts';
 import type { Zone } from '../../debugger/explore/zone.ts';
 import { filesThatAreRead, type WorldState } from './exploration-state.ts';
 import type { Generation, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
@@ -22,10 +22,10 @@ export interface Situation {
 export const isTrigger = (name: string): boolean =>
   ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
-const free = (name: string): Choice => ({ name, free: true });
-const bounded = (name: string): Choice => ({ name, free: false });
+const free = (name: string): WorldChoice => ({ name, free: true });
+const bounded = (name: string): WorldChoice => ({ name, free: false });
 
-export function* choicesIn(situation: Situation): Generator<Choice> {
+export function* choicesIn(situation: Situation): Generator<WorldChoice> {
   const { state: s, host, zone, watchFails, mayBeKilled, mayBeSucceeded, standsBy, agentEnds } = situation;
   if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.gone === undefined) yield bounded('successor');
   if (s.gone !== undefined) yield free(standsBy ? 'hold' : 'next');
@@ -72,7 +72,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 
-function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Choice> {
+function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<WorldChoice> {
   // The directory may never reappear.
   if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
   if (faults === 0 || watch === undefined) return;
@@ -83,7 +83,7 @@ function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Choi
   if (!hung) yield bounded('replace');
 }
 
-function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<Choice> {
+function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<WorldChoice> {
   const { label } = process;
   const nature = host.natureOf(process);
   const goesLive = nature?.event === 'envoy.went-live';

@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { PersistedState } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
-import type { Violation } from '../../debugger/explore/world.ts';
+import type { InvariantViolation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';
 import type { ProcessEnd } from './simulated-envoy.machine.ts';
@@ -76,7 +76,7 @@ export interface WorldState {
   readonly unspawnable: boolean;
   /** Processes that were not reported to their epochs yet: the effects that will report them. */
   readonly spawning: ReadonlyMap<string, AnyActorRef>;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
   /** The agent was killed or replaced, and the next one has not started yet. */
   readonly gone: Gone | undefined;
 }

@@ -21,7 +21,7 @@ import type { ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.t
 import type { StatusHttpOrder } from '../../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
-import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import {
   type Bounds,
@@ -95,7 +95,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #mostFailures: number;
   #state: WorldState;
   readonly #asked = new Set<string>();
-  #choices: readonly Choice[] | undefined;
+  #choices: readonly WorldChoice[] | undefined;
 
   constructor(agent: ScriptedAgent, bounds: Bounds, options: ExplorationOptions = {}) {
     const { settings: said = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
@@ -129,15 +129,15 @@ export class ExplorationWorld implements World, EffectWorld {
         id: 'agent',
         input: { settings: { ...settings, liveRestore: this.#agentKilled, givesWay: this.#agentSucceeded } },
         inspect,
-        silences: (timer) => options.notices !== true && isNotice(timer),
+        isSilenced: (timer) => options.notices !== true && isNotice(timer),
         created: (root) => worldOf.set(root.system, this),
-        overhear: (event) => this.#oversight.hear(event),
+        onEvent: (event) => this.#oversight.hear(event),
       });
     this.#agent = this.#begin();
     this.#settle();
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#state.violations;
   }
 
@@ -167,7 +167,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#agent.getSnapshot() as AgentSnapshot;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#situation())].filter(this.#isAllowed);
     return this.#choices;
   }
@@ -910,7 +910,7 @@ export class ExplorationWorld implements World, EffectWorld {
     };
   }
 
-  readonly #isAllowed = ({ name, free }: Choice): boolean => {
+  readonly #isAllowed = ({ name, free }: WorldChoice): boolean => {
     if (free || name.startsWith('tick:') || name === 'term') return true;
     if (isTrigger(name)) return this.#orders?.includes(name) ?? name !== 'reopen';
     if (name.startsWith('usr1:')) return this.#faults?.includes('usr1') === true;

@@ -1,6 +1,6 @@
 /** The agent for `chartpilot explore` and its tests: simulations, and traces of runs. */
 import { extname, join } from 'node:path';
-import { type CheckReport, TraceChecker } from '../../debugger/check/check.ts';
+import { TraceChecker, type TraceCheckReport } from '../../debugger/check/check.ts';
 import { loadDiagrams } from '../../debugger/diagram/load.ts';
 import type { ExplorationSubject } from '../../debugger/explore/explore-command.ts';
 import type { Helper } from '../../debugger/explore/two-explorers.ts';
@@ -28,7 +28,7 @@ export interface AgentExploration extends ExplorationSubject {
   /** A simulation in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
   /** Checks a run against the sequence diagrams. */
-  conformance(path: readonly string[]): CheckReport;
+  conformance(path: readonly string[]): TraceCheckReport;
 }
 
 export function exploreAgent(
@@ -42,7 +42,7 @@ export function exploreAgent(
   const agent = change(scriptedAgent({ ...agentMachines, ...options.machines }, [...baseIds]));
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
   const begin: AgentExploration['begin'] = (more = {}) => new ExplorationWorld(agent, bounds, { ...options, ...more });
-  const follow = (path: readonly string[], sinks: readonly TraceSink[]): CheckReport => {
+  const follow = (path: readonly string[], sinks: readonly TraceSink[]): TraceCheckReport => {
     let world: ExplorationWorld | undefined;
     const recorder = createRecorder({
       program: 'pilot-agent',

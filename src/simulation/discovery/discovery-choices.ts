@@ -1,10 +1,10 @@
 /** The choices on the simulated push path. */
 import { endpointType } from '../../../machines/discovery/xds/ads-types.ts';
-import type { Choice } from '../../debugger/explore/world.ts';
+import type { WorldChoice } from '../../debugger/explore/world.ts';
 import type { ClientState } from './discovery-client.ts';
 import type { PushMoment } from './discovery-moment.ts';
 
-export function* possibleChoices(moment: PushMoment): Generator<Choice> {
+export function* possibleChoices(moment: PushMoment): Generator<WorldChoice> {
   const { options } = moment;
   const { build, orders, changes, faults, computing, isListed, isInStep, feed } = moment.state;
   if (build !== undefined) yield { name: 'built', free: true };
@@ -28,7 +28,7 @@ function* choicesOf(
   moment: PushMoment,
   index: number,
   { connection, hands, nonces, stalled }: ClientState,
-): Generator<Choice> {
+): Generator<WorldChoice> {
   const isFaulty = moment.state.faults > 0;
   if (connection === undefined) {
     if (moment.state.contexts.length > 0) yield { name: `connect:${index}`, free: true };

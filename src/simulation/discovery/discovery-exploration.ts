@@ -16,7 +16,7 @@ import type { ServicesOrder } from '../../../machines/discovery/registry/service
 import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { Running } from '../../debugger/explore/scripted-effect.ts';
-import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
+import type { InvariantViolation, World, WorldChoice } from '../../debugger/explore/world.ts';
 import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';
 import { type BuildInput, type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
 import { possibleChoices } from './discovery-choices.ts';
@@ -35,7 +35,7 @@ export class PushWorld implements World, PushEffectWorld {
   readonly #sources: PushSources;
   readonly #streams: PushStreams;
   readonly #turns: PushTurns;
-  #choices: readonly Choice[] | undefined;
+  #choices: readonly WorldChoice[] | undefined;
 
   constructor(charts: ScriptedCharts, bounds: PushBounds, options: PushWorldOptions) {
     const { throttle, inspect, listsLate = false } = options;
@@ -61,7 +61,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#settle();
   }
 
-  get violations(): readonly Violation[] {
+  get violations(): readonly InvariantViolation[] {
     return this.#moment.state.violations;
   }
 
@@ -100,7 +100,7 @@ export class PushWorld implements World, PushEffectWorld {
     return this.#moment.state;
   }
 
-  choices(): readonly Choice[] {
+  choices(): readonly WorldChoice[] {
     this.#choices ??=
       this.#moment.state.violations.length > 0
         ? []
@@ -108,7 +108,7 @@ export class PushWorld implements World, PushEffectWorld {
     return this.#choices;
   }
 
-  #isWithin({ name, free }: Choice): boolean {
+  #isWithin({ name, free }: WorldChoice): boolean {
     const { faults } = this.#moment.options;
     const kind = name.slice(0, name.search(/:|$/));
     return free || faults === undefined || kind === 'change' || kind === 'move' || faults.includes(kind);

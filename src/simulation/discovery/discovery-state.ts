@@ -1,7 +1,7 @@
 /** The complete state of the simulated push path. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
-import type { Violation } from '../../debugger/explore/world.ts';
+import type { InvariantViolation } from '../../debugger/explore/world.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import type { BuildInput } from './discovery-charts.ts';
 import { type ClientState, newClient } from './discovery-client.ts';
@@ -19,7 +19,7 @@ export interface PushWorldState {
   readonly contents: Contents;
   /** Contents from which a context can be built: changes of the registry are included after services have been computed. */
   readonly made: Contents;
-  /** Changes of the registry that are not in {@link made}. */
+  /** Changes of the registry that are not in {@link folder|runFolder}. */
   readonly moved: readonly MeshEvent[];
   /** The registry has reported its first list. */
   readonly isListed: boolean;
@@ -47,7 +47,7 @@ export interface PushWorldState {
   readonly responses: number;
   readonly wires: ReadonlyMap<number, Wire>;
   readonly owed: ReadonlyMap<number, readonly string[]>;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly InvariantViolation[];
 }
 
 /** Nothing has started, and nothing may change yet. */

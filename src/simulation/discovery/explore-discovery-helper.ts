@@ -1,12 +1,12 @@
 /** The helper thread of an exploration of the push path. */
 import { workerData } from 'node:worker_threads';
-import { type HelpNeeded, helpToExplore } from '../../debugger/explore/two-explorers.ts';
+import { type HelperData, runHelper } from '../../debugger/explore/two-explorers.ts';
 import { explorePush, type PushExplorationOrder } from './explore-discovery.ts';
 
 /** XState's development build warns about every event that is sent to a stopped actor. */
 console.warn = () => {};
 
-helpToExplore((order) => {
+runHelper((order) => {
   const { bounds, options } = order as PushExplorationOrder;
   return explorePush(bounds, options).begin();
-}, workerData as HelpNeeded);
+}, workerData as HelperData);

@@ -1,7 +1,7 @@
 /** Lanes of a trace over time, with bars, marks and counts, as its machines define them (`machines/timeline.ts`). */
 import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../../machines/timeline.ts';
-import type { Departure } from '../../../src/debugger/check/check.ts';
-import { fieldAt, filled, isMeant, stepOf } from '../../../src/debugger/trace/mark-text.ts';
+import type { Deviation } from '../../../src/debugger/check/check.ts';
+import { fieldAt, fillTemplate, matchesConditions, stepOf } from '../../../src/debugger/trace/mark-text.ts';
 import { StateTags } from '../../../src/debugger/trace/state-tags.ts';
 import type { ContextChange, TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
@@ -190,7 +190,7 @@ export class Lanes {
     }
   }
 
-  depart(departure: Departure, index: number): void {
+  depart(departure: Deviation, index: number): void {
     this.#mark(this.#departures, departure.message.t, index, 'departure', departureInOneLine(departure));
   }
 
@@ -198,7 +198,7 @@ export class Lanes {
   #step({ to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
     const process = this.#timelineOf(to)?.process;
     if (process === undefined) return;
-    if (process.title?.event === event.type) this.#processTitles.set(to, filled(process.title.text, event));
+    if (process.title?.event === event.type) this.#processTitles.set(to, fillTemplate(process.title.text, event));
     const known = this.#actors.get(to);
     const last = known?.lane.spans.at(-1);
     const rule = stepOf(process.steps, event, last?.to === undefined ? last?.phase : undefined);
@@ -211,7 +211,7 @@ export class Lanes {
     const shown = this.#shownOf(this.#machines.get(to))!;
     const found = known ?? { lane: lane(to, this.#processTitles.get(to) ?? to), place: shown.place };
     this.#actors.set(to, found);
-    this.#open(found.lane, rule.step, t, index, rule.text === undefined ? undefined : filled(rule.text, event));
+    this.#open(found.lane, rule.step, t, index, rule.text === undefined ? undefined : fillTemplate(rule.text, event));
   }
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
@@ -223,7 +223,7 @@ export class Lanes {
       return;
     }
     const fields = { ...event, from, to };
-    const rule = rules.find((each) => isMeant(each, fields));
+    const rule = rules.find((each) => matchesConditions(each, fields));
     if (rule !== undefined) this.#markBy(rule, fields, t, index);
   }
 
@@ -246,7 +246,8 @@ export class Lanes {
       if (!Array.isArray(list)) continue;
       const now = new Map<string, object>();
       for (const item of list) {
-        if (typeof item === 'object' && item !== null && isMeant(rule, item)) now.set(filled(rule.text, item), item);
+        if (typeof item === 'object' && item !== null && matchesConditions(rule, item))
+          now.set(fillTemplate(rule.text, item), item);
       }
       const before = this.#itemsSeen.get(rule)?.get(actor);
       for (const [words, item] of now) {
@@ -265,12 +266,12 @@ export class Lanes {
       this.#lastSeen.set(rule, value);
       if (isSame) return;
     }
-    const name = filled(rule.lane ?? program, fields);
+    const name = fillTemplate(rule.lane ?? program, fields);
     // In a merged trace, names of actors begin with the name of their program.
     const [, around = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const own = this.#actors.get(name) ?? this.#actors.get(`${around}${name}`);
     const on = this.#named.get(name) ?? own?.lane ?? this.#named.get(program)!;
-    this.#mark(on, t, index, rule.kind, filled(rule.text, fields));
+    this.#mark(on, t, index, rule.kind, fillTemplate(rule.text, fields));
   }
 
   #ended({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {

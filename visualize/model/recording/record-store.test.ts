@@ -79,11 +79,13 @@ test('the columns contain the same data as the records', () => {
   for (const actor of [...actors, 'nobody']) {
     for (const before of [0, 1, 700, 2_999, 3_000, 9_999]) {
       for (const from of [0, 650]) {
-        expect(store.lastAbout(actor, ['step', 'spawn'], before, from)).toBe(
-          array.lastAbout(actor, ['step', 'spawn'], before, from),
+        expect(store.lastIndexAbout(actor, ['step', 'spawn'], before, from)).toBe(
+          array.lastIndexAbout(actor, ['step', 'spawn'], before, from),
         );
       }
-      expect(store.lastAbout(actor, ['transition'], before)).toBe(array.lastAbout(actor, ['transition'], before));
+      expect(store.lastIndexAbout(actor, ['transition'], before)).toBe(
+        array.lastIndexAbout(actor, ['transition'], before),
+      );
       const next = records.findIndex((one, at) => at > before && one.kind === 'step' && one.actor === actor);
       expect(store.nextAbout(actor, ['step'], before)).toBe(next < 0 ? undefined : next);
     }
@@ -142,7 +144,7 @@ test('the record with which an actor entered its state is found in constant time
     ...steps,
   ]);
   const looks = vi.spyOn(RecordStore.prototype, 'kindAt');
-  expect(store.lastAbout('a', ['spawn', 'transition'], 20_000)).toBe(1);
+  expect(store.lastIndexAbout('a', ['spawn', 'transition'], 20_000)).toBe(1);
   expect(store.nextAbout('a', ['transition'], 5)).toBeUndefined();
   expect(looks.mock.calls.length).toBeLessThan(10);
   looks.mockRestore();

@@ -155,7 +155,7 @@ export class RecordStore implements RecordList {
     return firstIndex(this.#length, (at) => this.#times[at]! > t);
   }
 
-  lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
     const places = this.#placesAbout(actor, kinds);
     for (let at = firstIndex(places.length, (i) => places[i]! >= before) - 1; at >= 0 && places[at]! >= from; at--) {
       if (kinds.includes(this.kindAt(places[at]!))) return places[at];

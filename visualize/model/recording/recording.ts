@@ -1,6 +1,6 @@
-import { type Departure, TraceChecker } from '../../../src/debugger/check/check.ts';
+import { type Deviation, TraceChecker } from '../../../src/debugger/check/check.ts';
 import type { Diagram } from '../../../src/debugger/diagram/diagram.ts';
-import { Verdicts } from '../../../src/debugger/findings/trace-findings.ts';
+import { TraceFindings } from '../../../src/debugger/findings/trace-findings.ts';
 import type { RecordKind, RecordList } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../../src/runtime/trace/trace-state.ts';
@@ -35,7 +35,7 @@ export interface Gap {
 /** A deviation with the index of its record. */
 export interface PlacedDeparture {
   readonly index: number;
-  readonly departure: Departure;
+  readonly departure: Deviation;
 }
 
 /** The open trace. Append-only. A place is the index of the last record at that place; -1 is before the first record. */
@@ -43,7 +43,7 @@ export class Recording implements RecordList {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
   readonly lanes: Lanes;
-  readonly verdicts: Verdicts;
+  readonly verdicts: TraceFindings;
   /** Times without changes on the lanes. */
   readonly idle = new IdleTimes();
   readonly #records: RecordStore;
@@ -65,7 +65,7 @@ export class Recording implements RecordList {
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
-    this.verdicts = new Verdicts(this);
+    this.verdicts = new TraceFindings(this);
     this.diagrams = diagrams;
     this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);
@@ -115,8 +115,8 @@ export class Recording implements RecordList {
     return this.#records.typeAt(index);
   }
 
-  lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
-    return this.#records.lastAbout(actor, kinds, before, from);
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
+    return this.#records.lastIndexAbout(actor, kinds, before, from);
   }
 
   /** Why an actor of this machine has no state to show. */
@@ -191,13 +191,13 @@ export class Recording implements RecordList {
 
   /** Time at which an actor entered its state, by the trace's clock; `undefined` if that was before the trace. */
   inStateSince(actor: string, index: number): number | undefined {
-    const last = this.#records.lastAbout(actor, changing, index + 1);
+    const last = this.#records.lastIndexAbout(actor, changing, index + 1);
     return last === undefined ? undefined : this.timeAt(last);
   }
 
   /** First and last record during which an actor is in its state at a place; `undefined` before its spawn. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
-    const first = this.#records.lastAbout(actor, changing, index + 1);
+    const first = this.#records.lastIndexAbout(actor, changing, index + 1);
     if (first === undefined) return undefined;
     return [first, (this.#records.nextAbout(actor, changing, index) ?? this.length) - 1];
   }
@@ -213,7 +213,7 @@ export class Recording implements RecordList {
     return this.#logs.slice(first, end);
   }
 
-  departureAt(index: number): readonly Departure[] {
+  departureAt(index: number): readonly Deviation[] {
     const first = firstAfter(this.#departures, (departure) => departure.index >= index);
     const end = firstAfter(this.#departures, (departure) => departure.index > index);
     return this.#departures.slice(first, end).map(({ departure }) => departure);

@@ -1,5 +1,5 @@
-import type { Departure } from '../../../src/debugger/check/check.ts';
-import { aboutWhom } from '../../../src/debugger/trace/record-list.ts';
+import type { Deviation } from '../../../src/debugger/check/check.ts';
+import { subjectOf } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
 /** A duration: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
@@ -76,7 +76,7 @@ export function stateInWords(state: string): string {
 }
 
 /** The actor that performed the action of a record, or received its message. */
-export const actorOf = aboutWhom;
+export const actorOf = subjectOf;
 
 /** Whether a record is about an actor or involves it. */
 export function concerns(record: TraceRecord, actor: string): boolean {
@@ -130,7 +130,7 @@ export function eventInWords(type: string): string {
   return type === 'xstate.init' ? 'start' : type;
 }
 
-export function departureInOneLine({ kind, message, expected, diagram }: Departure): string {
+export function departureInOneLine({ kind, message, expected, diagram }: Deviation): string {
   const what = `${message.from} → ${message.to}: ${message.type}`;
   if (kind === 'undeclared') return `${what} is in no sequence diagram, although both actors are`;
   const [first] = expected;

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { certificatesText } from '../../../discovery/monitor/certificates/certificates-text.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';
-import { wholeNumber } from '../../flags/non-negative-integer.ts';
+import { nonNegativeInteger } from '../../flags/non-negative-integer.ts';
 import { addFormatAndHelp, addFromFlag, type RemoteFlags, viewText } from './remote-view.ts';
 
 interface CertificatesFlags extends RemoteFlags {
@@ -16,7 +16,7 @@ export function certificatesCommand(print: (text: string) => void = (text) => st
         'Show the certificates that a running control plane knows, the next to expire first: those that it signed for workloads, its ' +
           'authority and trusted roots, its own ports, and Secrets of gateways. Certificates in files of workloads are known to their agents only.',
       ),
-  ).option('--limit <n>', 'Number of certificates, up to 1000', wholeNumber, 50);
+  ).option('--limit <n>', 'Number of certificates, up to 1000', nonNegativeInteger, 50);
   return addFormatAndHelp(command, ['pilot-discovery certificates --limit 10'], 'certificates printed').action(
     async (flags: CertificatesFlags) =>
       print(await viewText(flags, `/debug/certificates?limit=${flags.limit}`, certificatesText)),

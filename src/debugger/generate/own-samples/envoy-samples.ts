@@ -38,7 +38,7 @@ const supervisorInput = (change: Partial<typeof settings>) => ({
 });
 
 /** The supervisor raises these events to classify an exit, only after that exit. */
-const saidToItself: Record<ClassifiedExit['type'], readonly Payload[]> = {
+const raisedOnExit: Record<ClassifiedExit['type'], readonly Payload[]> = {
   'serving.failed': [],
   'serving.orphaned': [],
   'candidate.failed': [],
@@ -56,7 +56,7 @@ export const supervisorSamples: Samples = {
     supervisorInput({ exitOnZeroActiveConnections: true }),
   ],
   events: {
-    ...saidToItself,
+    ...raisedOnExit,
     'config.changed': ({ context }) => {
       // The current digest and a different one; more digests add no behaviour.
       const now = (context.desired as Desired).digest;

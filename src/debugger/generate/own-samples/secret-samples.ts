@@ -28,10 +28,10 @@ export const secretsSamples: Samples = {
   },
   outcomes: { look: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }] },
   // Of the secrets, only the roots, which certificates wait for.
-  relevant: ({ held, parts: made, heldBack, failures }) => [
+  relevant: ({ held, parts: secretParts, heldBack, failures }) => [
     failures,
     heldBack,
-    (made as typeof parts).authorities,
+    (secretParts as typeof parts).authorities,
     (held as HeldSecret[])
       .filter(({ name }) => name === 'ROOTCA')
       .map((roots) => [roots.version, roots.parts.authorities, isAcknowledged(roots)]),
@@ -47,7 +47,7 @@ const secretInput = {
   parts: { authorities: '', bundle: '' },
 } as const;
 
-const answered = { atMs: 10_000, draw: 0.5 };
+const timeAndDraw = { atMs: 10_000, draw: 0.5 };
 
 export const secretSamples: Samples = {
   inputs: [
@@ -64,7 +64,7 @@ export const secretSamples: Samples = {
     obtain: [
       {
         output: {
-          ...answered,
+          ...timeAndDraw,
           outcome: 'obtained',
           version: 'one',
           authorities: 'roots-1',
@@ -75,17 +75,23 @@ export const secretSamples: Samples = {
       },
       {
         output: {
-          ...answered,
+          ...timeAndDraw,
           ...{ outcome: 'obtained', version: 'one', authorities: '', root: '', serialNumber: '', endsAtMs: null },
         },
       },
-      { output: { ...answered, outcome: 'refused', reason: 'it does not respond', unknown: false, pushbackMs: 0 } },
-      { output: { ...answered, outcome: 'refused', reason: 'the token has ended', unknown: true, pushbackMs: 0 } },
+      { output: { ...timeAndDraw, outcome: 'refused', reason: 'it does not respond', unknown: false, pushbackMs: 0 } },
+      { output: { ...timeAndDraw, outcome: 'refused', reason: 'the token has ended', unknown: true, pushbackMs: 0 } },
       { output: { atMs: 30_000, draw: 0.5, outcome: 'refused', reason: 'it is late', unknown: false, pushbackMs: 0 } },
       { error: 'a fault' },
     ],
     clock: [{ output: { atMs: 11_000 } }, { output: { atMs: 16_000 } }, { error: 'a fault' }],
     step: [{ output: undefined }, { error: 'a fault' }],
   },
-  relevant: ({ version, endsAtMs, shown, parts: made, tainted }) => [version, endsAtMs, shown, made, tainted],
+  relevant: ({ version, endsAtMs, shown, parts: secretParts, tainted }) => [
+    version,
+    endsAtMs,
+    shown,
+    secretParts,
+    tainted,
+  ],
 };

@@ -3,7 +3,7 @@ import { type Dirent, lstatSync, opendirSync, type Stats, statSync } from 'node:
 import { dirname, extname, join } from 'node:path';
 import { compareText } from '../../../model/config/config.ts';
 import { isSystemError } from '../../../runtime/errors.ts';
-import { isOfTheKernel, whatElse } from '../../../runtime/files/bounded-file.ts';
+import { isOnKernelFileSystem, nonRegularKind } from '../../../runtime/files/bounded-file.ts';
 import { Turns } from '../../../runtime/turns.ts';
 import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
@@ -207,7 +207,7 @@ class Walker implements DirectoryWalk {
     const identity = `${stats.dev}:${stats.ino}`;
     // A link to a parent directory would never end.
     if (above.includes(identity)) return;
-    if (above.length > 0 && isOfTheKernel(path))
+    if (above.length > 0 && isOnKernelFileSystem(path))
       throw new Error(
         'is a directory of a kernel file system such as /proc: it is ignored, and its last valid content applies',
       );
@@ -244,7 +244,7 @@ class Walker implements DirectoryWalk {
     const stats = statSync(place.path);
     if (stats.isDirectory()) await this.#walkDirectory(place, stats);
     else if (isOurs) {
-      const other = whatElse(stats);
+      const other = nonRegularKind(stats);
       if (other !== undefined) throw new Error(`must be a regular file, is ${other}: it is ignored`);
       this.files.push({ path: place.path, fingerprint: fingerprintOf(stats), size: stats.size });
     }

@@ -6,7 +6,7 @@ import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync,
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
-import { isOfTheKernel } from '../../../runtime/files/bounded-file.ts';
+import { isOnKernelFileSystem } from '../../../runtime/files/bounded-file.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
@@ -343,7 +343,7 @@ function statsOf(path: string): Stats | undefined {
 
 function isInKernelFileSystem(path: string): boolean {
   try {
-    return isOfTheKernel(path);
+    return isOnKernelFileSystem(path);
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
 /** Access to debug pages (spec/discovery.md §9.1), for local users and authenticated remote callers. */
-import { type DebuggerAccess, foreignness } from '../../../runtime/trace/debugger-access.ts';
+import { type DebuggerAccess, whyForeign } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
 
@@ -10,7 +10,7 @@ export interface DebugAccess {
   readonly checksNamespace: boolean;
   readonly rootNamespace: () => string;
   /** Verifies that a local caller can read files of this process's user. */
-  readonly token: Pick<DebuggerAccess, 'isTokenOf'>;
+  readonly token: Pick<DebuggerAccess, 'hasToken'>;
   /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only to change something. */
   readonly localNeedsToken: boolean;
   /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`, with full access like the root namespace. */
@@ -24,8 +24,8 @@ export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,
 ): Promise<{ readonly permission: DebugPermission; readonly caller: PageCaller } | { readonly refusal: HttpReply }> {
-  const foreign = foreignness(request);
-  if (foreign === undefined && access.token.isTokenOf(request)) return { permission: {}, caller: 'operator' };
+  const foreign = whyForeign(request);
+  if (foreign === undefined && access.token.hasToken(request)) return { permission: {}, caller: 'operator' };
   if (foreign === undefined && !access.localNeedsToken) return { permission: {}, caller: 'local user' };
   const namespace = await access.namespaceOf?.(request);
   if (namespace === undefined) {

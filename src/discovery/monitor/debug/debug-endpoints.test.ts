@@ -69,7 +69,7 @@ function plane(more = ''): GivenPlane {
 const operator = { headers: { authorization: 'Bearer of-this-run' } };
 
 const open: DebugAccess = {
-  token: { isTokenOf: ({ headers }) => headers.authorization === operator.headers.authorization },
+  token: { hasToken: ({ headers }) => headers.authorization === operator.headers.authorization },
   localNeedsToken: false,
   checksNamespace: true,
   rootNamespace: () => 'istio-system',

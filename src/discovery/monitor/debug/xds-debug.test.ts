@@ -17,7 +17,7 @@ spec:
   endpoints: [{address: 10.0.0.1}]
 `;
 const access: DebugAccess = {
-  token: { isTokenOf: () => false },
+  token: { hasToken: () => false },
   localNeedsToken: false,
   checksNamespace: true,
   rootNamespace: () => 'istio-system',

@@ -7,7 +7,7 @@ import { relay } from '../../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../../runtime/errors.ts';
 import { Profiler, profilingPath } from '../../../runtime/profiler.ts';
 import type { DebuggerAccess } from '../../../runtime/trace/debugger-access.ts';
-import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../../runtime/trace/trace-endpoint.ts';
+import { type StreamResponse, type TraceEndpoint, tracePath } from '../../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../../listen-address.ts';
 import { type DebugAccess, type DebugSources, respondToDebugRequest } from '../debug/debug-endpoints.ts';
 import type { DiscoveryMetrics } from '../metrics/metrics.ts';
@@ -68,8 +68,8 @@ export function httpEffect(options: HttpEffectOptions) {
       try {
         const opened = await servers.open(options.addresses);
         for (const { port } of opened) {
-          access.opened(port);
-          if (options.debug !== undefined) options.trace?.opened(port);
+          access.onPortOpened(port);
+          if (options.debug !== undefined) options.trace?.onPortOpened(port);
         }
         sendBack({ type: 'http.listening', addresses: opened.map(formatAddress) });
       } catch (error) {
@@ -118,7 +118,7 @@ async function respond(
   }: HttpEffectOptions,
   request: HttpRequest,
   { isServing, profiler }: HandlerContext,
-): Promise<HttpReply | StreamAnswer> {
+): Promise<HttpReply | StreamResponse> {
   const { path, query } = request;
   if (path === '/ready') {
     return isServing
@@ -128,10 +128,10 @@ async function respond(
   if (path === '/version') return { status: 200, body: version };
   if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
   if (profiler !== undefined && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
-    return profiler.answer(request);
+    return profiler.respond(request);
   }
   if (debug !== undefined) {
-    if (trace !== undefined && path === tracePath) return trace.answer(request, query);
+    if (trace !== undefined && path === tracePath) return trace.respond(request, query);
     const page =
       (await respondToLogLevels(logLevels, debug.access, request)) ??
       (await respondToDebugRequest(debug, debug.access, request));

@@ -4,7 +4,7 @@ import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { isLoopback } from '../../../runtime/addresses/loopback.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../../runtime/errors.ts';
 import { createFencedServer, type HttpFenceOptions } from '../../../runtime/fences/http-fence.ts';
-import type { StreamAnswer } from '../../../runtime/trace/trace-endpoint.ts';
+import type { StreamResponse } from '../../../runtime/trace/trace-endpoint.ts';
 import { visibleText } from '../../../runtime/visible-text.ts';
 import { formatAddress, type ListenAddress } from '../../listen-address.ts';
 import { jsonText } from '../debug/json-text.ts';
@@ -30,8 +30,8 @@ export interface HttpReply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A {@link StreamAnswer} owns its connection: the servers neither close it nor wait for it. */
-export type HttpHandler = (request: HttpRequest) => HttpReply | StreamAnswer | Promise<HttpReply | StreamAnswer>;
+/** A {@link StreamResponse} owns its connection: the servers neither close it nor wait for it. */
+export type HttpHandler = (request: HttpRequest) => HttpReply | StreamResponse | Promise<HttpReply | StreamResponse>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
   /** Limit per port. The default depends on the limit of open files. */

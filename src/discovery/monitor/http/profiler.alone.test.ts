@@ -20,7 +20,7 @@ async function serve(): Promise<{ url: string; profiler: Profiler; servers: Http
     heapSnapshots: true,
     connectionStates: () => ['streaming', 'streaming', 'draining'],
   });
-  const servers = new HttpServers((httpRequest) => profiler.answer(httpRequest));
+  const servers = new HttpServers((httpRequest) => profiler.respond(httpRequest));
   opened.push({ servers, profiler });
   const [address] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
   return { url: `http://127.0.0.1:${address!.port}/debug/pprof`, profiler, servers };
@@ -114,12 +114,12 @@ describe('profiles', () => {
       headers: {},
       peer,
     };
-    expect(profiler.answer(httpRequest)).toMatchObject({ status: 403 });
+    expect(profiler.respond(httpRequest)).toMatchObject({ status: 403 });
     const local = {
       ...httpRequest,
       headers: { host: 'localhost' },
       peer: { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' },
     };
-    expect(profiler.answer(local)).toMatchObject({ status: 401 });
+    expect(profiler.respond(local)).toMatchObject({ status: 401 });
   });
 });

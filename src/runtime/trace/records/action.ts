@@ -1,11 +1,11 @@
 import type { AnyActorRef } from 'xstate';
 import type { KnownActor } from '../known-actors.ts';
 import { timerName } from '../statechart.ts';
-import type { Recording } from './record-context.ts';
+import type { RecorderContext } from './record-context.ts';
 
 /** Records an action of a chart: an effect, a started timer, or a stopped child. */
 export function recordAction(
-  recording: Recording,
+  recording: RecorderContext,
   ref: AnyActorRef,
   { type, params }: { type: string; params?: unknown },
 ): void {
@@ -30,7 +30,7 @@ interface Raised {
   readonly delay?: number;
 }
 
-function recordTimer({ actors, record }: Recording, ref: AnyActorRef, { event, delay }: Raised): void {
+function recordTimer({ actors, record }: RecorderContext, ref: AnyActorRef, { event, delay }: Raised): void {
   const timer = timerName(event.type);
   if (timer === undefined || delay === undefined) return;
   const actor = actors.of(ref);
@@ -40,7 +40,7 @@ function recordTimer({ actors, record }: Recording, ref: AnyActorRef, { event, d
   record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...actors.causeOf(ref) });
 }
 
-function noteStopOrder({ actors }: Recording, child: AnyActorRef, by: AnyActorRef): void {
+function noteStopOrder({ actors }: RecorderContext, child: AnyActorRef, by: AnyActorRef): void {
   const stopped: KnownActor = actors.of(child);
   const during = stopped.inbox[0]?.seq ?? 0;
   stopped.stoppedFor = { ...actors.causeOf(by), ...(during > 0 && { during }) };

@@ -1,11 +1,11 @@
 import type { AnyActorRef } from 'xstate';
 import { timerName } from '../statechart.ts';
 import type { TracedEvent } from '../trace.ts';
-import type { Recording } from './record-context.ts';
+import type { RecorderContext } from './record-context.ts';
 
 /** Records an event that was delivered to an actor, or a timer of the actor that elapsed. */
 export function recordDelivery(
-  { actors, omitted, record, data }: Recording,
+  { actors, omitted, record, data }: RecorderContext,
   to: AnyActorRef,
   from: AnyActorRef | undefined,
   event: TracedEvent,

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { messageOf } from '../../errors.ts';
-import type { Recording } from './record-context.ts';
+import type { RecorderContext } from './record-context.ts';
 
 /** Records each end once: XState reports most ends more than once, and the failure of a root actor not at all. */
 export class EndRecords {
@@ -13,14 +13,14 @@ export class EndRecords {
     this.#processing.add(ref);
   }
 
-  recordFailures(recording: Recording): void {
+  recordFailures(recording: RecorderContext): void {
     for (const ref of this.#processing) {
       const snapshot = ref.getSnapshot();
       if (snapshot.status === 'error') this.record(recording, ref, snapshot);
     }
   }
 
-  record({ actors, record, data }: Recording, ref: AnyActorRef, snapshot: object): void {
+  record({ actors, record, data }: RecorderContext, ref: AnyActorRef, snapshot: object): void {
     if (ref._parent === undefined) this.#processing.delete(ref);
     const { status, output, error } = snapshot as { status?: string; output?: unknown; error?: unknown };
     if (status === undefined || status === 'active' || this.#ended.has(snapshot)) return;

@@ -1,7 +1,7 @@
 import type { KnownActors } from '../known-actors.ts';
 import type { TraceBody } from '../trace.ts';
 
-export interface Recording {
+export interface RecorderContext {
   readonly actors: KnownActors;
   /** Event types that are not recorded, nor the steps that they cause without a state change. */
   readonly omitted: ReadonlySet<string>;

@@ -1,8 +1,8 @@
 import type { AnyActorRef } from 'xstate';
 import { machineOf } from '../known-actors.ts';
-import type { Recording } from './record-context.ts';
+import type { RecorderContext } from './record-context.ts';
 
-export function recordSpawn({ actors, record, data }: Recording, ref: AnyActorRef): void {
+export function recordSpawn({ actors, record, data }: RecorderContext, ref: AnyActorRef): void {
   const parent = ref._parent;
   const machine = machineOf(ref);
   const { input, snapshot } =

@@ -1,7 +1,7 @@
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, StateValue } from 'xstate';
 import { stateName, transitionNumbers } from '../statechart.ts';
 import { changesOf } from '../trace-state.ts';
-import type { Recording } from './record-context.ts';
+import type { RecorderContext } from './record-context.ts';
 
 export interface MachineState {
   readonly value?: StateValue;
@@ -10,7 +10,7 @@ export interface MachineState {
 
 /** Records that a chart took transitions, or changed its state or context; a step without changes is not recorded. */
 export function recordStep(
-  { actors, omitted, record, data }: Recording,
+  { actors, omitted, record, data }: RecorderContext,
   ref: AnyActorRef,
   snapshot: MachineState,
   on: string,
