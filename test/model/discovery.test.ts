@@ -388,6 +388,20 @@ describe('mesh-wide settings', () => {
     expect(world.events('push.request')).toEqual([]);
   });
 
+  it('report the errors of an invalid file once, until the file was valid', async () => {
+    const world = await DiscoveryWorld.serving();
+    const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] } as const;
+    const readings = [invalid, invalid, { outcome: 'valid', version: 'built-in' } as const, invalid];
+    const reported: number[] = [];
+    for (const reading of readings) {
+      world.settings.mesh = 'problems' in reading ? { ...reading, problems: [...reading.problems] } : reading;
+      rewrite(world);
+      await world.pass(100);
+      reported.push(world.events('settings.rejected').length);
+    }
+    expect(reported).toEqual([1, 1, 1, 2]);
+  });
+
   it('are kept when the file is broken or removed, and change when it is repaired', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] };

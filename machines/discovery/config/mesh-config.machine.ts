@@ -27,6 +27,8 @@ interface MeshConfigContext extends MeshConfigInput {
   version: string;
   /** Consecutive failed reads. */
   failures: number;
+  /** Last reported errors of the file; empty after a valid value. */
+  rejected: ConfigProblem[];
 }
 
 /**
@@ -67,9 +69,14 @@ export const meshConfigMachine = setup({
     isChanged: ({ context }, params: SettingsReading) =>
       params.outcome === 'valid' && params.version !== context.version,
     isInvalid: (_, params: SettingsReading) => params.outcome === 'invalid',
+    isReported: ({ context }, params: SettingsReading) =>
+      params.outcome === 'invalid' && JSON.stringify(params.problems) === JSON.stringify(context.rejected),
   },
   actions: {
-    recordVersion: assign({ version: (_, params: SettingsReading) => versionOf(params) }),
+    recordVersion: assign({
+      version: (_, params: SettingsReading) => versionOf(params),
+      rejected: (_, params: SettingsReading) => problemsOf(params),
+    }),
     /** Effect: applies the value of this version. */
     applySettings: (_, _params: { version: string }) => {},
     reportLoaded: sendParent(
@@ -94,6 +101,7 @@ export const meshConfigMachine = setup({
         problems: params.problems,
       }),
     ),
+    recordRejected: assign({ rejected: (_, params: { problems: ConfigProblem[] }) => params.problems }),
     /** Any resource may depend on these settings. */
     requestPush: sendTo(
       peer('push'),
@@ -112,7 +120,7 @@ export const meshConfigMachine = setup({
   id: 'mesh-config',
   description: 'A file of mesh-wide settings.',
   meta: { timeline: meshConfigTimeline },
-  context: ({ input }) => ({ ...input, version: '', failures: 0 }),
+  context: ({ input }) => ({ ...input, version: '', failures: 0, rejected: [] }),
   initial: 'idle',
   states: {
     idle: {
@@ -206,16 +214,22 @@ export const meshConfigMachine = setup({
                 ],
               },
               {
+                guard: { type: 'isReported', params: ({ event }) => event.output },
+                description: 'The file changed, but not its errors.',
+                target: 'unchanged',
+              },
+              {
                 guard: { type: 'isInvalid', params: ({ event }) => event.output },
                 target: 'unchanged',
-                actions: {
-                  type: 'reportRejected',
-                  params: ({ event }) => ({ problems: problemsOf(event.output) }),
-                },
+                actions: [
+                  { type: 'reportRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },
+                  { type: 'recordRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },
+                ],
               },
               {
                 description: 'The value is unchanged, or the file does not exist: the settings are kept.',
                 target: 'unchanged',
+                actions: { type: 'recordRejected', params: { problems: [] } },
               },
             ],
             onError: {
