@@ -13,7 +13,7 @@ import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 
 const files = Number(process.env.ROLLBACK_FILES ?? 500);
 
-const mostReadings = 8;
+const maxReadings = 8;
 
 let root: string;
 
@@ -53,7 +53,7 @@ async function responsesUntil(
   await stream.next();
   const countReadings = (): number =>
     plane.records.filter((record) => record.kind === 'event' && record.event.type === 'source.read').length;
-  const before = countReadings();
+  const readingsBefore = countReadings();
   const changed = change();
   const seen: Record<string, number>[] = [];
   do {
@@ -67,7 +67,7 @@ async function responsesUntil(
   } while (seen.at(-1)![expected] !== files || Object.keys(seen.at(-1)!).length > 1);
   await changed;
   expect(await stream.unexpected()).toEqual([]);
-  return { seen, readings: countReadings() - before };
+  return { seen, readings: countReadings() - readingsBefore };
 }
 
 it('git checkout of all files in the configuration directory causes one reading after it is complete', async () => {
@@ -87,7 +87,7 @@ it('git checkout of all files in the configuration directory causes one reading 
   const { seen, readings } = await responsesUntil(join(root, 'mesh'), 'old', checkout);
   expect(seen.at(-1)).toEqual({ old: files });
   // On a busy machine, git may pause for longer than the debounce time. Without the hold there are 23 readings.
-  expect(readings).toBeLessThanOrEqual(mostReadings);
+  expect(readings).toBeLessThanOrEqual(maxReadings);
   expect(seen.length).toBeLessThanOrEqual(readings);
 });
 
@@ -106,14 +106,14 @@ it('switching a symbolic link causes one response with the new version', async (
 
 /** Simulates a slow disk. @returns the longest pause between two files, in milliseconds */
 async function writeSlowly(directory: string, version: string): Promise<number> {
-  let [longest, last] = [0, performance.now()];
+  let [maxPauseMs, last] = [0, performance.now()];
   for (let i = 0; i < files; i += 20) {
     writeVersion(directory, version, i, Math.min(i + 20, files));
     await sleep(10);
-    longest = Math.max(longest, performance.now() - last);
+    maxPauseMs = Math.max(maxPauseMs, performance.now() - last);
     last = performance.now();
   }
-  return longest;
+  return maxPauseMs;
 }
 
 it('a version that is written slowly causes one response', async () => {

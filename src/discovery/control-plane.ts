@@ -68,7 +68,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     rejections: {
       rejected: (node, typeUrl) => distribution?.objects.rejected(node, typeUrl),
       accepted: (node, typeUrl) => distribution?.objects.accepted(node, typeUrl),
-      left: (node) => distribution?.objects.left(node),
+      disconnected: (node) => distribution?.objects.disconnected(node),
     },
   });
   const { state, cache, resources } = push;
@@ -125,7 +125,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
       missing: () => signing.ledger.missing,
       ...ca.ordered,
     },
-    grpc: (socket) => xds.take(socket),
+    grpc: (socket) => xds.serveSocket(socket),
     unreadable: () => configs.unreadable,
     awaited: () =>
       [cluster?.awaited ?? '', remotes.unsyncedText, ofCluster.shared?.unavailableReason ?? '']

@@ -12,14 +12,14 @@ import type { DiscoveryFlags } from './options/discovery-flags.ts';
 
 let holder: Server;
 let taken: string;
-let before: Record<string, number>;
+let initialResources: Record<string, number>;
 
 beforeAll(async () => {
   holder = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => holder.once('listening', resolve));
   taken = `127.0.0.1:${(holder.address() as { port: number }).port}`;
   // Once for all tests, so that a leak of one is not the baseline of the next.
-  before = resources();
+  initialResources = resources();
 });
 
 afterAll(() => void holder.close());
@@ -34,13 +34,13 @@ function resources(): Record<string, number> {
 }
 
 /** Types with more resources than before the test. Files are closed asynchronously. */
-async function leftBehind(): Promise<string[]> {
+async function leakedResources(): Promise<string[]> {
   await eventually('all is closed', () => held().length === 0, { deadlineMs: 2_000 }).catch(() => {});
   return held();
 }
 
 function held(): string[] {
-  return Object.entries(resources()).flatMap(([type, count]) => (count > (before[type] ?? 0) ? type : []));
+  return Object.entries(resources()).flatMap(([type, count]) => (count > (initialResources[type] ?? 0) ? type : []));
 }
 
 interface Certificates {
@@ -69,7 +69,7 @@ function certificates(root: string): Certificates {
 }
 
 /** Runs a control plane that cannot start. */
-async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
+async function startErrorOf(...how: Parameters<typeof ControlPlane.starting>) {
   const plane = ControlPlane.starting(...how);
   const { exitCode, trouble } = await plane.ended;
   expect(plane.records.some((record) => record.kind === 'event' && record.event.type === 'readiness.began')).toBe(
@@ -96,14 +96,14 @@ describe('the start of pilot-discovery', () => {
       /^configuration: \/nonexistent\/mesh: .* → create a directory/,
     ],
     ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: port in use: /],
-  ])('fails in the stage %s', async (_, flags, told) => {
-    const { exitCode, trouble } = await troubleOf(flags());
-    expect(trouble).toMatch(told);
+  ])('fails in the stage %s', async (_, flags, expected) => {
+    const { exitCode, trouble } = await startErrorOf(flags());
+    expect(trouble).toMatch(expected);
     expect(exitCode).toBe(1);
-    expect(await leftBehind()).toEqual([]);
+    expect(await leakedResources()).toEqual([]);
   });
 
-  it.each<[string, (made: Certificates) => DiscoveryFlags, RegExp]>([
+  it.each<[string, (created: Certificates) => DiscoveryFlags, RegExp]>([
     ['a file is missing', ({ flags }) => ({ ...flags, caCertFile: '/no/ca' }), /^server certificates: .*\/no\/ca/],
     [
       'the key belongs to another certificate',
@@ -122,13 +122,13 @@ describe('the start of pilot-discovery', () => {
       /^server certificates: .*is not valid PEM/,
     ],
     ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
-  ])('fails for the TLS port if %s', async (_, damage, told) => {
+  ])('fails for the TLS port if %s', async (_, damage, expected) => {
     const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
     try {
-      const { exitCode, trouble } = await troubleOf(damage(certificates(root)));
-      expect(trouble).toMatch(told);
+      const { exitCode, trouble } = await startErrorOf(damage(certificates(root)));
+      expect(trouble).toMatch(expected);
       expect(exitCode).toBe(1);
-      expect(await leftBehind()).toEqual([]);
+      expect(await leakedResources()).toEqual([]);
     } finally {
       rmSync(root, { recursive: true });
     }
@@ -136,11 +136,11 @@ describe('the start of pilot-discovery', () => {
 
   it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ must have a directory/]])(
     'fails if the %s contains an invalid %s',
-    async (file, text, told) => {
-      const { trouble, exitCode } = await troubleOf({}, ({ root }) => writeFileSync(join(root, file), text));
-      expect(trouble).toMatch(told);
+    async (file, text, expected) => {
+      const { trouble, exitCode } = await startErrorOf({}, ({ root }) => writeFileSync(join(root, file), text));
+      expect(trouble).toMatch(expected);
       expect(exitCode).toBe(1);
-      expect(await leftBehind()).toEqual([]);
+      expect(await leakedResources()).toEqual([]);
     },
   );
 
@@ -159,6 +159,6 @@ describe('the start of pilot-discovery', () => {
     expect(held()).toEqual(expect.arrayContaining(['TCPServerWrap', 'FSEventWrap']));
     plane.signal();
     expect(await plane.ended).toEqual({ exitCode: 0, trouble: [] });
-    expect(await leftBehind()).toEqual([]);
+    expect(await leakedResources()).toEqual([]);
   });
 });

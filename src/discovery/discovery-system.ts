@@ -36,7 +36,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
       recorder,
       onError: () => {},
     });
-    const broken = lastFence(log, plane, () => actor.getSnapshot().hasTag('serving'));
+    const broken = handleUncaughtErrors(log, plane, () => actor.getSnapshot().hasTag('serving'));
     stops.push(broken.stop);
     // A failed start has no streams to close.
     const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());
@@ -50,7 +50,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
 }
 
 /** Each uncaught error ends the stream or request that caused it. Before the control plane serves clients, it ends the program. */
-function lastFence(
+function handleUncaughtErrors(
   log: Logger,
   { metrics }: ControlPlaneParts,
   isServing: () => boolean,

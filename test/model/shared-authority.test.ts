@@ -201,11 +201,11 @@ describe('one replica', () => {
 });
 
 const journalOf = (more: Partial<SharedJournal> = {}): SharedJournal => ({
-  ...{ ...steady('a'), since: 0, longestLeafMs: dayMs },
+  ...{ ...steady('a'), since: 0, maxLeafMs: dayMs },
   ...more,
 });
 const factsAt = (now: number, more: Partial<RotationFacts> = {}): RotationFacts => ({
-  ...{ now, order: null, isRootDue: false, endsAt: 3_650 * dayMs, otherEndsAt: null, longestLeafMs: dayMs },
+  ...{ now, order: null, isRootDue: false, endsAt: 3_650 * dayMs, otherEndsAt: null, maxLeafMs: dayMs },
   ...more,
 });
 
@@ -290,8 +290,8 @@ describe('the stages', () => {
     [
       'a replica with a longer certificate lifetime records it first',
       journalOf(),
-      factsAt(5, { longestLeafMs: 9 * dayMs }),
-      { longestLeafMs: 9 * dayMs, since: 0, stage: 'steady' },
+      factsAt(5, { maxLeafMs: 9 * dayMs }),
+      { maxLeafMs: 9 * dayMs, since: 0, stage: 'steady' },
     ],
     [
       'a clock that was set back delays the next stage',

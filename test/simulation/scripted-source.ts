@@ -11,7 +11,7 @@ import type {
   ResourceSource,
 } from '../../src/discovery/xds/resource-source.ts';
 import { encodeValue } from '../../src/discovery/xds/responses/encoding.ts';
-import { onceFor, onceForPair } from '../../src/model/collections/once-for.ts';
+import { memoizeByObject, memoizeByPair } from '../../src/model/collections/memoize-by-object.ts';
 
 /** When clients can use clusters (default: with their endpoints). */
 const usableWithAssignment = (name: string): ClusterReadiness => ({
@@ -23,14 +23,14 @@ const usableWithAssignment = (name: string): ClusterReadiness => ({
 /** Suffix of a limited version. */
 export const limitedMark = '+limit';
 
-const limitedOf = onceFor(({ name, version }: EncodedResource) =>
+const limitedOf = memoizeByObject(({ name, version }: EncodedResource) =>
   encodeValue(clusterType, Buffer.from(`${name}=${version}${limitedMark}`), name, {
     version: `${version}${limitedMark}`,
   }),
 );
 
 /** Streams that subscribe to the same names share one map, as with the source of a mesh. */
-const selected = onceForPair(
+const selected = memoizeByPair(
   (all: ReadonlyMap<string, EncodedResource>, names: readonly string[]): ReadonlyMap<string, EncodedResource> =>
     new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))),
 );

@@ -13,7 +13,7 @@ export interface SharedJournal extends Journal {
   /** When the stage was written, Unix time in milliseconds. */
   since: number;
   /** Maximum lifetime of a workload certificate, from which the end of all signed certificates follows. */
-  longestLeafMs: number;
+  maxLeafMs: number;
   /** Previous signers, the most recent first: a replica that was down during a whole rotation recognizes the authority by them. */
   before: AuthorityId[];
 }
@@ -32,7 +32,7 @@ export interface RotationFacts {
   endsAt: number;
   otherEndsAt: number | null;
   /** Maximum certificate lifetime of the replica that writes. */
-  longestLeafMs: number;
+  maxLeafMs: number;
 }
 
 export interface RotationStep {
@@ -49,11 +49,11 @@ const maxPrevious = 8;
 /** The next stage if it is due; `undefined` otherwise, also for an order without effect. */
 export function nextStep(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
   const step = stepOf(journal, facts);
-  const longestLeafMs = Math.max(journal.longestLeafMs, facts.longestLeafMs);
-  if (step !== undefined) return { ...step, journal: { ...step.journal, longestLeafMs } };
+  const maxLeafMs = Math.max(journal.maxLeafMs, facts.maxLeafMs);
+  if (step !== undefined) return { ...step, journal: { ...step.journal, maxLeafMs } };
   // Orders have precedence.
-  if (longestLeafMs === journal.longestLeafMs || facts.order !== null) return undefined;
-  return { journal: { ...journal, longestLeafMs }, createsRoot: false };
+  if (maxLeafMs === journal.maxLeafMs || facts.order !== null) return undefined;
+  return { journal: { ...journal, maxLeafMs }, createsRoot: false };
 }
 
 function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
@@ -98,11 +98,8 @@ function changedOver(journal: SharedJournal): Partial<SharedJournal> {
 }
 
 /** When a stage ends without an order, Unix time in milliseconds; `steady` has no end. */
-export function stageEnd(
-  { stage, since, longestLeafMs }: SharedJournal,
-  { endsAt, otherEndsAt }: RotationFacts,
-): number {
-  const byTime = since + longestLeafMs + dayMs;
+export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, otherEndsAt }: RotationFacts): number {
+  const byTime = since + maxLeafMs + dayMs;
   switch (stage) {
     case 'steady':
       return Number.POSITIVE_INFINITY;
@@ -129,6 +126,6 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { fits:
  */
 export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: number): SharedJournal {
   if (known.stage === 'signing') return known;
-  const { signer, before, longestLeafMs } = known;
-  return { stage: 'trusting', signer, other: newRoot, tainted: null, since: now, longestLeafMs, before };
+  const { signer, before, maxLeafMs } = known;
+  return { stage: 'trusting', signer, other: newRoot, tainted: null, since: now, maxLeafMs, before };
 }

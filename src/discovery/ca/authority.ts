@@ -232,7 +232,7 @@ export class Authority implements SigningAuthority {
     const expired: AuthorityId[] = [];
     for (const id of idsOf(journal)) {
       // Reads an expired authority as of its lifetime, because it is not damaged.
-      const material = readAtItsTime(store, id, now);
+      const material = readAsOfLifetime(store, id, now);
       this.#remember(material);
       if (material.notAfter <= now) expired.push(id);
     }
@@ -288,7 +288,7 @@ function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
 }
 
 /** @throws ChartpilotError if it is damaged */
-function readAtItsTime(store: AuthorityStore, id: AuthorityId, now: Date): AuthorityMaterial {
+function readAsOfLifetime(store: AuthorityStore, id: AuthorityId, now: Date): AuthorityMaterial {
   try {
     return store.read(id, now);
   } catch (error) {

@@ -57,7 +57,7 @@ export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
  *
  * @throws ChartpilotError FLAG_INVALID
  */
-export function refuseWithoutCluster(settings: AuthoritySettings, { shared, signer }: ClusterSigning): void {
+export function requireCluster(settings: AuthoritySettings, { shared, signer }: ClusterSigning): void {
   const hint = 'run the control plane in a pod, or set --kubeconfig';
   const refuse = (setting: string): never => {
     throw new ChartpilotError('FLAG_INVALID', `${setting} needs a Kubernetes cluster`, { hint });

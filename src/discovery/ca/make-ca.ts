@@ -5,7 +5,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { trustBundlesWithEffects } from '../bundles/trust-bundles.effects.ts';
 import type { SecurePort } from '../xds/secure-port/secure-port.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
-import { type ClusterSigningOptions, clusterSigning, orderedBy, refuseWithoutCluster } from './cluster-signing.ts';
+import { type ClusterSigningOptions, clusterSigning, orderedBy, requireCluster } from './cluster-signing.ts';
 import { PortCertificate } from './server-certificate/port-certificate.ts';
 import { serverCertificateWithEffects } from './server-certificate.effects.ts';
 import { Signing, type SigningOptions } from './signing.ts';
@@ -72,7 +72,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
     },
     /** @throws ChartpilotError FLAG_INVALID if the settings need a missing cluster */
     check: (): void => {
-      if (settings !== undefined) refuseWithoutCluster(settings, ofCluster);
+      if (settings !== undefined) requireCluster(settings, ofCluster);
     },
     actors: () => {
       const authority = signing?.machine();

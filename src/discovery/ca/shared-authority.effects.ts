@@ -62,13 +62,13 @@ interface Adopted {
 export class SharedAuthority implements SigningAuthority {
   readonly signer: CertificateSigner;
   readonly #options: SharedAuthorityOptions;
-  readonly #listeners = new Set<(inForce: ActiveAuthority) => void>();
+  readonly #listeners = new Set<(active: ActiveAuthority) => void>();
   readonly #dueListeners = new Set<() => void>();
   #readings = 0;
   /** Last authority that can sign. */
   #last: Adopted | undefined;
   #adopted: Adopted | undefined;
-  #inForce: ActiveAuthority | undefined;
+  #active: ActiveAuthority | undefined;
   /** `uid version` of both Secrets in the last report. */
   #reportedVersion: string | undefined;
   /** Why nothing can sign; empty if it can or if the reason is unknown. */
@@ -82,7 +82,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   get active(): ActiveAuthority | undefined {
-    return this.#inForce;
+    return this.#active;
   }
 
   get tainted(): AuthorityId | null {
@@ -96,7 +96,7 @@ export class SharedAuthority implements SigningAuthority {
   /** The Secret contains the maximum lifetime, from which replicas derive when all certificates have expired. No certificate may exceed it. */
   get limits(): LifetimeLimits {
     const { leaves } = this.#options;
-    const maxLeafMs = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.longestLeafMs ?? leaves.maxMs);
+    const maxLeafMs = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.maxLeafMs ?? leaves.maxMs);
     return {
       defaultMs: leaves.defaultMs,
       get maxMs() {
@@ -105,16 +105,16 @@ export class SharedAuthority implements SigningAuthority {
     };
   }
 
-  onChanged(listener: (inForce: ActiveAuthority) => void): void {
+  onChanged(listener: (active: ActiveAuthority) => void): void {
     this.#listeners.add(listener);
   }
 
   // ---- for the leader
 
-  /** `last`: as read last. It differs from `inForce` if an unknown authority replaced the Secret. */
-  get read(): { readonly last: ReadAuthority; readonly inForce: ReadAuthority } | undefined {
+  /** `last`: as read last. It differs from `current` if an unknown authority replaced the Secret. */
+  get read(): { readonly last: ReadAuthority; readonly current: ReadAuthority } | undefined {
     if (this.#last === undefined || this.#adopted === undefined) return undefined;
-    return { last: this.#last.read, inForce: this.#adopted.read };
+    return { last: this.#last.read, current: this.#adopted.read };
   }
 
   /** @param due called when a write may be necessary. @returns stop function */
@@ -196,12 +196,12 @@ export class SharedAuthority implements SigningAuthority {
 
   /** Whether all clients trust its root, and will trust certificates signed here. */
   #isCompatible(read: ReadAuthority): boolean {
-    const inForce = this.#inForce;
-    if (inForce === undefined) return false;
+    const active = this.#active;
+    if (active === undefined) return false;
     const { root } = read.materials.get(read.journal.signer)!;
-    const activeKeys = inForce.bundle.roots.map(rootKeyOf);
+    const activeKeys = active.bundle.roots.map(rootKeyOf);
     const after = distributedRoots(read).map(({ certificate }) => rootKeyOf(certificate));
-    return activeKeys.includes(rootKeyOf(root)) && after.includes(rootKeyOf(inForce.material.root));
+    return activeKeys.includes(rootKeyOf(root)) && after.includes(rootKeyOf(active.material.root));
   }
 
   #adopt(reading: number): void {
@@ -217,13 +217,13 @@ export class SharedAuthority implements SigningAuthority {
     );
     const authorities = rootsIn(journal.stage, journal).flatMap((id) => materials.get(id) ?? []);
     const tainted = journal.stage === 'signing' ? materials.get(journal.tainted ?? '') : undefined;
-    this.#inForce = {
+    this.#active = {
       ...{ material, bundle, authorities, roots: given.map(({ id }) => id) },
-      serverAuthority: ofServer(read, this.#options.now()),
+      serverAuthority: serverAuthorityOf(read, this.#options.now()),
       tainted: tainted === undefined ? [] : [tainted.root.sha256],
     };
     this.signer.use(material);
-    for (const listener of this.#listeners) listener(this.#inForce);
+    for (const listener of this.#listeners) listener(this.#active);
   }
 
   /** The first writer wins, so read the stored object back in either case. */
@@ -231,7 +231,9 @@ export class SharedAuthority implements SigningAuthority {
     const { secrets, server, now, leaves } = this.#options;
     const { namespace, name } = secrets;
     try {
-      const { journal, materials } = withNewRoot ? await this.#firstAuthority(now(), leaves.maxMs) : this.#toPutBack();
+      const { journal, materials } = withNewRoot
+        ? await this.#firstAuthority(now(), leaves.maxMs)
+        : this.#authorityToRestore();
       const roots = rootsIn(journal.stage, journal).map((id) => materials.get(id)!.root);
       const body = {
         ...{ apiVersion: 'v1', kind: 'Secret', type: caSecretType, data: dataOf(journal, materials, roots) },
@@ -255,12 +257,12 @@ export class SharedAuthority implements SigningAuthority {
     const material = await this.generateRoot();
     const journal: SharedJournal = {
       ...{ stage: 'steady', signer: material.id, other: null, tainted: null },
-      ...{ since: now.getTime(), longestLeafMs: maxLeafMs, before: [] },
+      ...{ since: now.getTime(), maxLeafMs, before: [] },
     };
     return { journal, materials: new Map([[material.id, material]]) };
   }
 
-  #toPutBack(): Pick<ReadAuthority, 'journal' | 'materials'> {
+  #authorityToRestore(): Pick<ReadAuthority, 'journal' | 'materials'> {
     const { read } = this.#adopted!;
     if (read.isPluggedIn)
       throw new Error('the Secret of the plugged-in authority was deleted: restore it; its last content still applies');
@@ -286,7 +288,10 @@ function distributedRoots({
 }
 
 /** Until the end of a rotation, clients that trust only the previous root must be able to connect (docs/identity.md). */
-function ofServer({ journal: { stage, signer, other }, materials }: ReadAuthority, now: Date): AuthorityMaterial {
+function serverAuthorityOf(
+  { journal: { stage, signer, other }, materials }: ReadAuthority,
+  now: Date,
+): AuthorityMaterial {
   const previous = stage === 'signing' ? materials.get(other ?? '') : undefined;
   return previous !== undefined && previous.notAfter > now ? previous : materials.get(signer)!;
 }

@@ -29,7 +29,7 @@ import { LedgerLog } from './ledger/ledger-log.ts';
 import { WorkloadLedger } from './ledger/workload-ledger.ts';
 import { type RootsInMesh, rootsOfMesh } from './mesh-roots.ts';
 import { revocationListsOf } from './revocation/revocation-lists.ts';
-import { type Revoked, RevokedFile } from './revocation/revoked-file.ts';
+import { type RevokedCredentials, RevokedFile } from './revocation/revoked-file.ts';
 import { RootsForAgents } from './roots-for-agents.ts';
 import {
   type ControlPlaneCertificate,
@@ -70,7 +70,7 @@ export class Signing {
   revocationLists = '';
   readonly #store: AuthorityStore;
   /** Input of {@link revocationLists}. */
-  #listedFor: { readonly revoked: Revoked; readonly roots: readonly AuthorityId[] } | undefined;
+  #listedFor: { readonly revoked: RevokedCredentials; readonly roots: readonly AuthorityId[] } | undefined;
   /** Distributed to agents over xDS. */
   readonly roots: RootsForAgents;
   /** Roots that the mesh configuration references by URL. */
@@ -83,7 +83,7 @@ export class Signing {
   /** Identity as a client of other control planes, and its issuer. */
   #identity: { readonly of: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
   /** Reported invalid entries of the mesh configuration. */
-  #passedOver: ReadonlySet<string> = new Set();
+  #reportedProblems: ReadonlySet<string> = new Set();
 
   constructor(options: SigningOptions) {
     const { settings, trustDomains, authenticators, logger, shared } = options;
@@ -133,10 +133,10 @@ export class Signing {
       onSending: (roots) => this.ledger.recordSending(roots),
       onChanged: options.rootsChanged,
     });
-    this.authority.onChanged((inForce) => {
+    this.authority.onChanged((active) => {
       // Each root needs a CRL before clients receive it.
-      this.#publishRevocations(inForce);
-      this.#publishRoots(inForce);
+      this.#publishRevocations(active);
+      this.#publishRoots(active);
     });
     const service = new CertificateService({
       authenticators,
@@ -167,8 +167,8 @@ export class Signing {
 
   /** Roots that verify clients and peers; `undefined` without an authority. */
   get trustedRoots(): TrustPools | undefined {
-    const { active: inForce } = this.authority;
-    return inForce && this.#poolsOf(inForce);
+    const { active } = this.authority;
+    return active && this.#poolsOf(active);
   }
 
   /**
@@ -178,12 +178,12 @@ export class Signing {
    * @returns `undefined` without an authority
    */
   identityOf(namespace: string): { readonly roots: string; readonly certificate: KeyPair } | undefined {
-    const { active: inForce } = this.authority;
-    if (inForce === undefined) return undefined;
+    const { active } = this.authority;
+    if (active === undefined) return undefined;
     const now = new Date();
-    if (this.#identity?.of !== inForce || isCertificateDue(this.#identity.certificate, inForce, now)) {
+    if (this.#identity?.of !== active || isCertificateDue(this.#identity.certificate, active, now)) {
       const id = `spiffe://${this.#options.trustDomains()[0]!}/ns/${namespace}/sa/istiod`;
-      this.#identity = { of: inForce, certificate: issueControlPlaneCertificate(inForce, [], now, [id]) };
+      this.#identity = { of: active, certificate: issueControlPlaneCertificate(active, [], now, [id]) };
     }
     const { ca, chain, key } = this.#identity.certificate;
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
@@ -197,9 +197,9 @@ export class Signing {
   /** @returns whether the trusted roots changed */
   onMeshChanged(): boolean {
     const previousPools = this.#ofMesh?.pools;
-    const { active: inForce } = this.authority;
-    const isChanged = this.#rootsOfMesh() !== previousPools && inForce !== undefined;
-    if (isChanged) this.#publishRoots(inForce);
+    const { active } = this.authority;
+    const isChanged = this.#rootsOfMesh() !== previousPools && active !== undefined;
+    if (isChanged) this.#publishRoots(active);
     return isChanged;
   }
 
@@ -209,8 +209,8 @@ export class Signing {
   }
 
   /** Agents use one pool, so they receive only that of their own trust domain. */
-  #publishRoots(inForce: ActiveAuthority): void {
-    this.roots.publish(this.#poolsOf(inForce).own, inForce.roots, inForce.tainted);
+  #publishRoots(active: ActiveAuthority): void {
+    this.roots.publish(this.#poolsOf(active).own, active.roots, active.tainted);
     for (const changed of this.#rootsWatchers) changed();
   }
 
@@ -226,11 +226,11 @@ export class Signing {
     const mesh = this.#options.mesh();
     const from = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
     if (this.#ofMesh === undefined || !sameItems(this.#ofMesh.from, from)) {
-      const { pools, ignored: passedOver } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
-      for (const reason of passedOver) {
-        if (!this.#passedOver.has(reason)) this.#options.logger.warn('authority.rootIgnored', { reason });
+      const { pools, ignored: problems } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
+      for (const reason of problems) {
+        if (!this.#reportedProblems.has(reason)) this.#options.logger.warn('authority.rootIgnored', { reason });
       }
-      this.#passedOver = new Set(passedOver);
+      this.#reportedProblems = new Set(problems);
       this.#ofMesh = { from, pools };
     }
     return this.#ofMesh.pools;
@@ -257,14 +257,14 @@ export class Signing {
   }
 
   describe(): object {
-    const { active: inForce, stage, tainted } = this.authority;
+    const { active, stage, tainted } = this.authority;
     const { missing } = this.ledger;
     const { tokens, certificates } = this.revoked.current;
     return {
       stage: stage ?? 'not ready',
       ...(tainted !== null && { tainted }),
-      signer: inForce && describeCertificate(inForce.material.issuer.certificate),
-      roots: inForce?.bundle.roots.map(describeCertificate) ?? [],
+      signer: active && describeCertificate(active.material.issuer.certificate),
+      roots: active?.bundle.roots.map(describeCertificate) ?? [],
       bundles: this.bundles.describe(),
       revoked: { tokens: tokens.size, certificates: certificates.size, lists: this.revocationLists },
       waitingToBeSigned: this.authority.signer.waiting,
@@ -277,8 +277,8 @@ export class Signing {
     const { file } = this.revoked;
     if (file === '') return () => {};
     const changed = (): void => {
-      const { active: inForce } = this.authority;
-      if (inForce !== undefined) this.#publishRevocations(inForce);
+      const { active } = this.authority;
+      if (active !== undefined) this.#publishRevocations(active);
     };
     return watchFile(file, { changed, failed });
   }

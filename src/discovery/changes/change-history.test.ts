@@ -75,7 +75,7 @@ it('ChangeHistory counts each proxy once, regardless of the number of types that
     answeredMs: 500,
   });
   expect([...given.history.pendingAt(given.history.records.at(-1)!, proxies)]).toEqual(['b', 'c']);
-  given.history.left(proxies[2]!);
+  given.history.disconnected(proxies[2]!);
   given.history.sent(proxies[1]!, clusters, given.push(entries(2)));
   expect(given.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
 });

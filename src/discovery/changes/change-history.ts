@@ -190,7 +190,7 @@ export class ChangeHistory implements ResponseListener {
     if (record.rejections.add(rejection)) this.#ringOf(record).grew(record, itemBytes(rejection));
   }
 
-  left(node: MeshNode): void {
+  disconnected(node: MeshNode): void {
     const push = this.#pushes.get(node);
     this.#pushes.delete(node);
     if (push?.state === 'pending') abandonPending(push);

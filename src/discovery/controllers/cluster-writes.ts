@@ -67,13 +67,13 @@ export class ClusterWrites {
   readonly elections: Elections;
   readonly #writes: ClusterWritesOptions;
   readonly #distribution: ObjectDistribution;
-  readonly #words: RejectionReports;
+  readonly #rejectionReports: RejectionReports;
   readonly #events: RejectionEvents;
 
   constructor(writes: ClusterWritesOptions) {
     this.#writes = writes;
     this.#distribution = writes.distribution;
-    this.#words = this.#createReports();
+    this.#rejectionReports = this.#createReports();
     this.orphans = this.#makeOrphans();
     this.#events = this.#makeEvents();
     this.elections = this.#makeElections();
@@ -81,16 +81,16 @@ export class ClusterWrites {
 
   #createReports(): RejectionReports {
     const { informers, identity } = this.#writes.cluster;
-    const words = new RejectionReports(identity);
-    for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => words.read(kind, changes));
-    return words;
+    const reports = new RejectionReports(identity);
+    for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => reports.read(kind, changes));
+    return reports;
   }
 
   #makeOrphans(): OrphanedEntries {
     const { server, informers, identity } = this.#writes.cluster;
     const { namespace, leaseMs, registration } = this.#writes.options;
     return new OrphanedEntries({
-      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, records: this.#words },
+      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, records: this.#rejectionReports },
       entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
       now: () => performance.now(),
     });
@@ -142,7 +142,7 @@ export class ClusterWrites {
         ...(signer && { registrar: signer }),
         ...(injection && deploysGateways && { injection }),
         ...(servesWebhooks && { webhooks: { namespace, hosts } }),
-        ...{ mesh, onMesh, reports: this.#words, orphans: this.orphans, events: this.#events },
+        ...{ mesh, onMesh, reports: this.#rejectionReports, orphans: this.orphans, events: this.#events },
         presence,
         identity,
         leads: (lease) => this.elections.isLeader(lease),
@@ -168,7 +168,7 @@ export class ClusterWrites {
     const { namespace, name } = cluster.authoritySecrets;
     return {
       ...{ authority: clusterSigning.shared, namespace, name },
-      ...{ gracePercent: authority.gracePercent, longestLeafMs: authority.leaves.maxMs },
+      ...{ gracePercent: authority.gracePercent, maxLeafMs: authority.leaves.maxMs },
     };
   }
 }

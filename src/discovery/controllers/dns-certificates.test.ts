@@ -29,7 +29,7 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
       return object as KubernetesObject;
     },
   };
-  const inForce = (): ActiveAuthority => ({
+  const activeAuthority = (): ActiveAuthority => ({
     ...{
       material,
       serverAuthority: material,
@@ -47,7 +47,7 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
     },
     ...{
       certificates: () => [configured],
-      activeAuthority: inForce,
+      activeAuthority: activeAuthority,
       roots: () => [material.root],
       now: () => new Date(now),
     },

@@ -25,7 +25,7 @@ export interface DutySources {
   /** `undefined` if this process signs no certificates. */
   readonly signing?: Signing;
   /** `undefined` if replicas share no authority. */
-  readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'longestLeafMs'>;
+  readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'>;
   /** For certificates in the mesh configuration; `undefined` if this process signs none. */
   readonly dnsSecrets?: DnsSecrets;
   /** Signs them instead of the authority, if set. */

@@ -124,7 +124,7 @@ export class RootCertificates implements Duty {
         await gate.write({ ...where, verb: 'create', object: fields });
         return true;
       }
-      if (isAsIs(existing, pem)) return false;
+      if (isUnchanged(existing, pem)) return false;
       if (now() - (this.#repaired.get(namespace) ?? Number.NEGATIVE_INFINITY) < disputeMs)
         throw reasonError('OBJECT_DISPUTED', `another controller overwrites ConfigMap ${namespace}/${name}`);
       await gate.write({ ...where, verb: 'patch', version: existing.metadata.resourceVersion ?? '', fields });
@@ -137,7 +137,7 @@ export class RootCertificates implements Duty {
   }
 }
 
-function isAsIs({ data, metadata }: KubernetesObject, pem: string): boolean {
+function isUnchanged({ data, metadata }: KubernetesObject, pem: string): boolean {
   return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
 }
 

@@ -29,7 +29,7 @@ export interface RootRotationOptions {
   /** Percentage of a root's lifetime that remains when the next root is generated. */
   readonly gracePercent: number;
   /** Maximum certificate lifetime of this replica. */
-  readonly longestLeafMs: number;
+  readonly maxLeafMs: number;
   readonly now: () => Date;
 }
 
@@ -80,16 +80,16 @@ export class RootRotation implements Duty {
   /** Derived from the newest version, because the API server rejects writes based on an older one. */
   #due(): Due | undefined {
     const read = this.#options.authority.read;
-    if (read === undefined || read.last.isPluggedIn || read.inForce.isPluggedIn) return undefined;
-    const { last, inForce } = read;
+    if (read === undefined || read.last.isPluggedIn || read.current.isPluggedIn) return undefined;
+    const { last, current } = read;
     const now = this.#options.now();
-    if (last !== inForce) {
+    if (last !== current) {
       const unknownAuthority = last.materials.get(last.journal.signer)!;
-      const knownJournal = inForce.materials.get(inForce.journal.signer)!;
-      const journal = rotationTo(unknownAuthority.id, inForce.journal, now.getTime());
-      const isPutBack = journal === inForce.journal;
+      const knownJournal = current.materials.get(current.journal.signer)!;
+      const journal = rotationTo(unknownAuthority.id, current.journal, now.getTime());
+      const isPutBack = journal === current.journal;
       const materials = isPutBack
-        ? inForce.materials
+        ? current.materials
         : new Map([knownJournal, unknownAuthority].map((one) => [one.id, one]));
       return { step: { journal, createsRoot: false }, materials, read: last };
     }
@@ -101,11 +101,11 @@ export class RootRotation implements Duty {
   }
 
   #factsOf({ journal, materials, order }: ReadAuthority, now: Date) {
-    const { gracePercent, longestLeafMs } = this.#options;
+    const { gracePercent, maxLeafMs } = this.#options;
     const { root, notAfter } = materials.get(journal.signer)!;
     const life = root.notAfter.getTime() - root.notBefore.getTime();
     return {
-      ...{ now: now.getTime(), order, longestLeafMs },
+      ...{ now: now.getTime(), order, maxLeafMs },
       isRootDue: root.notAfter.getTime() - now.getTime() < (life * gracePercent) / 100,
       endsAt: notAfter.getTime(),
       otherEndsAt: journal.other === null ? null : (materials.get(journal.other)?.notAfter.getTime() ?? null),

@@ -115,7 +115,7 @@ class World {
     rejections: {
       rejected: (node, typeUrl) => this.distribution.rejected(node, typeUrl),
       accepted: (node, typeUrl) => this.distribution.accepted(node, typeUrl),
-      left: (node) => this.distribution.left(node),
+      disconnected: (node) => this.distribution.disconnected(node),
     },
   });
   setError: (key: string, error: ObjectError | undefined) => void = () => {};
@@ -439,13 +439,13 @@ describe('an object whose status another replica changes', () => {
 
   it('is reported again, even if it is no longer followed', async () => {
     world.apply(...services, route('cart', 1));
-    world.distribution.reconsider(key);
+    world.distribution.reportAgain(key);
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
     one.acknowledges();
     other.acknowledges();
     expect(await world.evaluate()).toEqual([key]);
-    world.distribution.reconsider(key);
+    world.distribution.reportAgain(key);
     expect(await world.evaluate()).toEqual([key]);
     const again = new World();
     again.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
@@ -453,7 +453,7 @@ describe('an object whose status another replica changes', () => {
     again.connect().acknowledges();
     await again.evaluate();
     expect(again.conditions(key)).toEqual([]);
-    again.distribution.reconsider(key);
+    again.distribution.reportAgain(key);
     expect(await again.evaluate()).toEqual([key]);
     expect(again.conditions(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
@@ -466,7 +466,7 @@ describe('an object whose status another replica changes', () => {
     world.now += 60_000;
     await world.evaluate();
     world.otherReplicas.readAt = world.now;
-    world.distribution.reconsider(key);
+    world.distribution.reportAgain(key);
     expect(world.conditions(key)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
     world.otherReplicas.counts = { ...noOtherCounts, upToDate: 0, concerned: 1 };
     expect(await world.evaluate()).toEqual([key]);
@@ -478,13 +478,13 @@ describe('an object whose status another replica changes', () => {
   it('is not written each time if this happens repeatedly', async () => {
     world.urgent = 0;
     for (let round = 0; round < 50; round++) {
-      world.distribution.reconsider('ServiceEntry/shop/cart');
+      world.distribution.reportAgain('ServiceEntry/shop/cart');
       await world.evaluate();
       world.now += 200;
     }
     // One of the four urgent updates was used when the object was added.
     expect(world.urgent).toBe(3);
-    world.distribution.reconsider('VirtualService/shop/none');
+    world.distribution.reportAgain('VirtualService/shop/none');
     await world.evaluate();
     expect(world.conditions('VirtualService/shop/none')).toEqual([]);
   });

@@ -121,12 +121,12 @@ export class ObjectDistribution {
     if (this.#rejections.remove(proxy, typeUrl)) this.#notifyWatchers();
   }
 
-  left(proxy: FollowedProxy): void {
-    if (this.#rejections.left(proxy)) this.#notifyWatchers();
+  disconnected(proxy: FollowedProxy): void {
+    if (this.#rejections.disconnected(proxy)) this.#notifyWatchers();
   }
 
   /** Call when another replica wrote a different status. Reports the status again. */
-  reconsider(key: string): void {
+  reportAgain(key: string): void {
     const latest = this.#latest;
     if (latest === undefined) return;
     const complete = this.#complete.get(key);

@@ -68,6 +68,6 @@ it('EnvoyRejections drops the causes of a proxy that disconnects or accepts a la
   expect([...rejections.byObject().keys()]).toEqual(['Gateway/shop/one', 'Gateway/shop/two']);
   expect(rejections.remove(two, listenerType)).toBe(true);
   expect([...rejections.byObject().keys()]).toContain('Gateway/shop/two');
-  expect([rejections.remove(two, clusterType), rejections.left(one)]).toEqual([true, true]);
+  expect([rejections.remove(two, clusterType), rejections.disconnected(one)]).toEqual([true, true]);
   expect(rejections.isEmpty).toBe(true);
 });

@@ -47,7 +47,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return true;
   }
 
-  left(proxy: Proxy): boolean {
+  disconnected(proxy: Proxy): boolean {
     return this.#byProxy.delete(proxy);
   }
 

@@ -58,7 +58,7 @@ export type CredentialReading = ObjectReading | 'denied';
 export interface RejectionListener {
   rejected(node: MeshNode, typeUrl: string): void;
   accepted(node: MeshNode, typeUrl: string): void;
-  left(node: MeshNode): void;
+  disconnected(node: MeshNode): void;
 }
 
 /** Called for each response of a push, so it must be fast. */
@@ -68,7 +68,7 @@ export interface ResponseListener {
   /** @param version of the acknowledged response; later ones may have been sent */
   acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
-  left(node: MeshNode): void;
+  disconnected(node: MeshNode): void;
 }
 
 export interface SecretReaders {
@@ -381,8 +381,8 @@ export class MeshNode implements NodeResources {
     this.#details.closed();
     this.#isClosed = true;
     if (this.#neededCredentials.length > 0) this.#options.onCredentialsNeeded?.(this, []);
-    if (this.#rejected !== undefined) this.#options.rejections?.left(this);
-    this.#options.responses?.left(this);
+    if (this.#rejected !== undefined) this.#options.rejections?.disconnected(this);
+    this.#options.responses?.disconnected(this);
     this.#reader?.leave();
   }
 }

@@ -1,5 +1,5 @@
 /** Whether all objects of a kind are known. Otherwise a missing object may exist elsewhere. */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { type Config, type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -169,7 +169,7 @@ export function objectOfService(
   return byKey(objects).get(configKeyText(origin));
 }
 
-const byKey = onceFor(
+const byKey = memoizeByObject(
   (configs: readonly Config[]): ReadonlyMap<string, Config> =>
     new Map(configs.map((config) => [configKeyText(config), config])),
 );

@@ -14,7 +14,7 @@ import type { AddressPace } from './admission/address-pace.ts';
 import { type ConnectionInjector, createInjector, type SessionLimits } from './admission/grpc-http2.ts';
 import type { KnownNodes } from './admission/known-nodes.ts';
 import { firstStreams } from './admission/session-pace.ts';
-import { joinsSmallPieces } from './admission/small-pieces.ts';
+import { smallPiecesInterceptor } from './admission/small-pieces.ts';
 import {
   type ConnectionRefusal,
   type ConnectionSetUp,
@@ -43,11 +43,11 @@ export interface UnaryService {
 
 export interface RefusalListener {
   refused(why: ConnectionRefusal): void;
-  heldOff(address: string, forMs: number): void;
+  throttled(address: string, forMs: number): void;
 }
 
 interface Injectors {
-  readonly ordinary: ConnectionInjector;
+  readonly normal: ConnectionInjector;
   /** For connections from throttled addresses. */
   readonly suspect: ConnectionInjector;
 }
@@ -59,7 +59,7 @@ interface Ports {
   injectors: Injectors | undefined;
 }
 
-const ordinary: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
+const normal: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
 /** All proxies of a mesh may connect to a new server at once. */
@@ -90,7 +90,7 @@ export class AdsPorts {
     const unidentifiedOptions = { ...unidentifiedLimits, ...limits.unidentified };
     const bounds = new ConnectionBounds<Socket>(unidentifiedOptions);
     const newPorts = (security: StreamSecurity): Ports => {
-      const server = new Server({ ...channelOptions(limits), interceptors: [joinsSmallPieces] });
+      const server = new Server({ ...channelOptions(limits), interceptors: [smallPiecesInterceptor] });
       const handlers = xdsMethods.map(
         (kind) => [kind.path, (call: AdsCall): void => accept(call, kind, security)] as const,
       );
@@ -107,8 +107,8 @@ export class AdsPorts {
         maxStreams: this.#maxStreams,
         setUp,
         refused: (why) => listener.refused(why),
-        heldOff: (address, forMs) => {
-          listener.heldOff(address, forMs);
+        onThrottled: (address, forMs) => {
+          listener.throttled(address, forMs);
           for (const { unidentified: all } of this.#all) all.closeBusy(address);
         },
       });
@@ -123,7 +123,7 @@ export class AdsPorts {
     const ports = this.#ports[credentials === undefined ? 'plaintext' : 'secure'];
     const injectors = this.#createInjectors(ports, credentials ?? ServerCredentials.createInsecure());
     ports.injectors ??= injectors;
-    const listener = createServer({ noDelay: true }, (socket) => letIn(socket, ports, injectors));
+    const listener = createServer({ noDelay: true }, (socket) => admitSocket(socket, ports, injectors));
     listener.once('error', (error) => reject(bindError(address, error)));
     const { host = '', port } = parseListenAddress('address', address) ?? { port: 0 };
     listener.listen({ port, backlog: maxUnaccepted, ...(host !== '' && { host }) }, () => {
@@ -134,10 +134,10 @@ export class AdsPorts {
   }
 
   /** Serves a connection of another plaintext port. @returns false if no port is open */
-  take(socket: Socket): boolean {
+  serveSocket(socket: Socket): boolean {
     const { plaintext: ports } = this.#ports;
     if (ports.injectors === undefined || this.#listeners.size === 0) return false;
-    letIn(socket, ports, ports.injectors);
+    admitSocket(socket, ports, ports.injectors);
     return true;
   }
 
@@ -158,21 +158,21 @@ export class AdsPorts {
   }
 
   /** Call when the server rejects a stream for its own reasons. */
-  excuse({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.excuse(peer);
+  refundStream({ isSecure }: StreamSecurity, peer: string): void {
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.refundStream(peer);
   }
 
   /** Call when a stream waits for admission. @returns idempotent; ends the wait */
-  keepWaiting({ isSecure }: StreamSecurity, peer: string): () => void {
-    return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.keepWaiting(peer);
+  beginWait({ isSecure }: StreamSecurity, peer: string): () => void {
+    return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.beginWait(peer);
   }
 
-  introduced({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.introduced(peer);
+  identified({ isSecure }: StreamSecurity, peer: string): void {
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.identified(peer);
   }
 
-  left({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.left(peer);
+  streamEnded({ isSecure }: StreamSecurity, peer: string): void {
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.streamEnded(peer);
   }
 
   /** Resolves when all streams are closed. */
@@ -187,11 +187,11 @@ export class AdsPorts {
     );
   }
 
-  cut(): void {
+  destroyAll(): void {
     this.#closeListeners();
     for (const { server, unidentified } of this.#all) {
       server.forceShutdown();
-      unidentified.cut();
+      unidentified.destroyAll();
     }
   }
 
@@ -200,11 +200,11 @@ export class AdsPorts {
       const peer = peerOf(call);
       let isKnown = false;
       const known = (): void => {
-        if (!isKnown) this.introduced(security, peer.address);
+        if (!isKnown) this.identified(security, peer.address);
         isKnown = true;
       };
       handle(call, peer, known, (...outcome) => {
-        if (isKnown) this.left(security, peer.address);
+        if (isKnown) this.streamEnded(security, peer.address);
         isKnown = false;
         respond(...outcome);
       });
@@ -220,7 +220,7 @@ export class AdsPorts {
       const maxConcurrentStreams = Math.min(limits.maxConcurrentStreams, this.#maxStreams);
       return createInjector(server, credentials, { ...limits, maxConcurrentStreams }, watch);
     };
-    return { ordinary: create(ordinary), suspect: create(suspect) };
+    return { normal: create(normal), suspect: create(suspect) };
   }
 
   #closeListeners(): void {
@@ -233,6 +233,6 @@ export class AdsPorts {
   }
 }
 
-function letIn(socket: Socket, { unidentified }: Ports, injectors: Injectors): void {
-  unidentified.admit(socket, (isSuspect) => injectors[isSuspect ? 'suspect' : 'ordinary'].injectConnection(socket));
+function admitSocket(socket: Socket, { unidentified }: Ports, injectors: Injectors): void {
+  unidentified.admit(socket, (isSuspect) => injectors[isSuspect ? 'suspect' : 'normal'].injectConnection(socket));
 }

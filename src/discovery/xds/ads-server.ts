@@ -50,7 +50,7 @@ export interface AdsServer {
    */
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }>;
   /** Serves a connection of another plaintext port. @returns false if no port is open */
-  take(socket: Socket): boolean;
+  serveSocket(socket: Socket): boolean;
   /**
    * Updates connections synchronously and in order: affected resources are generated and written, or wait for an ACK. The caller limits their number
    * per iteration of the event loop.
@@ -104,7 +104,7 @@ class GrpcAdsServer implements AdsServer {
   /** Connections without an ACK. */
   readonly #unacknowledged = new Set<number>();
   /** Rate-limited, because unauthenticated clients can cause them. */
-  readonly #lines: RepeatedLines;
+  readonly #repeatedLines: RepeatedLines;
   #count = 0;
   #isDraining = false;
   #whenEmpty: (() => void) | undefined;
@@ -115,7 +115,7 @@ class GrpcAdsServer implements AdsServer {
     const { resendsEndpoints = true, acceptsLateNames = true, limits = {}, recorder } = options;
     this.#streamContext = {
       source,
-      shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#noteDisplaced()),
+      shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#onDisplaced()),
       logger,
       observer,
       rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(limits) },
@@ -140,7 +140,7 @@ class GrpcAdsServer implements AdsServer {
         },
       }),
     };
-    this.#recorder = attributed(recorder, options.sender);
+    this.#recorder = withSender(recorder, options.sender);
     this.#admission = new LoadAdmission({
       perSecond: limits.streamsPerSecond ?? 0,
       known: this.#known,
@@ -153,10 +153,10 @@ class GrpcAdsServer implements AdsServer {
     // Each provide() creates a machine.
     this.#machine = adsConnectionWithEffects({
       streamOf: (connection) => this.#opening.get(connection)!,
-      joined: (stream, node) => this.#noteJoined(stream, node),
+      joined: (stream, node) => this.#onJoined(stream, node),
       pushed: (connection, order) => this.#connections.get(connection)?.actor.send(order),
       responded: (connection) => this.#connections.get(connection)?.admitted.release(),
-      acknowledged: (connection) => this.#noteAcknowledged(connection),
+      acknowledged: (connection) => this.#onAcknowledged(connection),
     });
     this.#rounds = new PushRounds({
       clients: () => this.#joined,
@@ -167,10 +167,10 @@ class GrpcAdsServer implements AdsServer {
     const secure = { isSecure: true, authenticators, checksIdentity };
     const pace = new AddressPace({ ...addressPaceLimits, ...limits.addressPace }, () => performance.now());
     const listener = {
-      refused: this.#noteRefused.bind(this),
-      heldOff: this.#noteHeldOff.bind(this),
+      refused: this.#onConnectionRejected.bind(this),
+      throttled: this.#onThrottled.bind(this),
     };
-    this.#lines = new RepeatedLines(logger, () => performance.now());
+    this.#repeatedLines = new RepeatedLines(logger, () => performance.now());
     this.#ports = new AdsPorts(limits, secure, (...stream) => this.#accept(...stream), {
       pace,
       known: this.#known,
@@ -178,11 +178,11 @@ class GrpcAdsServer implements AdsServer {
       setUp: this.#admission.setUp,
       ...(options.unary !== undefined && { unary: options.unary }),
     });
-    this.#admission.limits(this.#ports);
+    this.#admission.setPorts(this.#ports);
   }
 
-  take(socket: Socket): boolean {
-    return this.#ports.take(socket);
+  serveSocket(socket: Socket): boolean {
+    return this.#ports.serveSocket(socket);
   }
 
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }> {
@@ -221,7 +221,7 @@ class GrpcAdsServer implements AdsServer {
     const deadline = timeout(budgetMs);
     const empty = new Promise<void>((resolve) => {
       this.#whenEmpty = resolve;
-      this.#noteEmpty();
+      this.#onEmpty();
     });
     await Promise.race([Promise.all([empty, shutDown]), deadline.promise]);
     deadline.clear();
@@ -230,7 +230,7 @@ class GrpcAdsServer implements AdsServer {
 
   close(): void {
     this.#isDraining = true;
-    this.#lines.end();
+    this.#repeatedLines.end();
     this.#rounds.stop();
     this.#turns.stop();
     this.#openingTurns.stop();
@@ -239,17 +239,17 @@ class GrpcAdsServer implements AdsServer {
       connection.actor.stop();
       this.#remove(connection.stream.number);
     }
-    this.#ports.cut();
+    this.#ports.destroyAll();
   }
 
   #accept(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
     if (this.#isDraining || this.#options.isReady?.() === false) {
-      this.#ports.excuse(security, call.getPeer());
+      this.#ports.refundStream(security, call.getPeer());
       refuse(call, status.UNAVAILABLE, this.#isDraining ? serverShuttingDown : serverNotReady);
       return;
     }
     const peer = call.getPeer();
-    const endWait = this.#ports.keepWaiting(security, peer);
+    const endWait = this.#ports.beginWait(security, peer);
     const intake = new RequestIntake(call, this.#turns);
     const connect = (admitted: Admitted): void => {
       endWait();
@@ -262,7 +262,7 @@ class GrpcAdsServer implements AdsServer {
       admitted.release();
       admitted.identified();
     };
-    const leave = this.#admission.ask(
+    const leave = this.#admission.admit(
       { peer, isTrusted: security.isSecure && peerOf(call).certificate !== undefined },
       (admitted) => this.#openingTurns.run(() => connect(admitted), 0),
       () => {
@@ -310,44 +310,44 @@ class GrpcAdsServer implements AdsServer {
     return true;
   }
 
-  #noteJoined({ number: connection, peer }: AdsStream, node: string): void {
+  #onJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joined.add(connection);
     this.#unacknowledged.add(connection);
     const { security, admitted } = this.#connections.get(connection) ?? {};
     admitted?.identified();
-    if (security !== undefined) this.#ports.introduced(security, peer);
+    if (security !== undefined) this.#ports.identified(security, peer);
     this.#streamContext.observer.clientConnected?.(node, this.#joined.size);
     this.#options.logger.info('client.connected', { node: shortened(node) });
     this.#options.joined?.(connection);
   }
 
   /** An ACK proves that nodes run at this address. */
-  #noteAcknowledged(number: number): void {
+  #onAcknowledged(number: number): void {
     const connection = this.#connections.get(number);
     if (connection === undefined || !this.#unacknowledged.delete(number)) return;
     const { peer, identity } = connection.stream;
     if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
   }
 
-  #noteRefused(why: ConnectionRefusal): void {
+  #onConnectionRejected(why: ConnectionRefusal): void {
     this.#streamContext.observer.connectionRefused?.(why);
     if (why !== 'too many connections') return;
-    this.#lines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
+    this.#repeatedLines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
   }
 
   #refuseLate(call: AdsCall): void {
     this.#streamContext.observer.streamRefused?.();
-    this.#lines.warn('admission', 'admission.streamsRefused', { clients: this.#joined.size });
+    this.#repeatedLines.warn('admission', 'admission.streamsRefused', { clients: this.#joined.size });
     refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
   }
 
-  #noteDisplaced(): void {
-    this.#lines.warn('displaced', 'streams.limitReached', { clients: this.#joined.size });
+  #onDisplaced(): void {
+    this.#repeatedLines.warn('displaced', 'streams.limitReached', { clients: this.#joined.size });
   }
 
-  #noteHeldOff(address: string, forMs: number): void {
+  #onThrottled(address: string, forMs: number): void {
     this.#streamContext.observer.addressHeldOff?.();
-    this.#lines.warn(address, 'address.throttled', { address, seconds: forMs / 1_000 });
+    this.#repeatedLines.warn(address, 'address.throttled', { address, seconds: forMs / 1_000 });
   }
 
   #remove(number: number): void {
@@ -359,14 +359,14 @@ class GrpcAdsServer implements AdsServer {
     admitted.release();
     admitted.identified();
     if (this.#joined.delete(number)) {
-      this.#ports.left(security, stream.peer);
+      this.#ports.streamEnded(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#known.disconnected(groupOfPeer(stream.peer), node);
       this.#streamContext.observer.clientDisconnected?.(node, this.#joined.size);
       this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);
     }
-    this.#noteEmpty();
+    this.#onEmpty();
   }
 
   /** In slices, so that ACKs are received. */
@@ -379,7 +379,7 @@ class GrpcAdsServer implements AdsServer {
     });
   }
 
-  #noteEmpty(): void {
+  #onEmpty(): void {
     if (this.#connections.size === 0) this.#whenEmpty?.();
   }
 }
@@ -403,7 +403,7 @@ function refuse(call: AdsCall, code: status, details: string): void {
 }
 
 /** In the trace, the ADS server is the sender of events without an actor. */
-function attributed(recorder: Recorder | undefined, sender: AnyActorRef | undefined): Recorder | undefined {
+function withSender(recorder: Recorder | undefined, sender: AnyActorRef | undefined): Recorder | undefined {
   if (recorder === undefined || sender === undefined) return recorder;
   return {
     ...recorder,

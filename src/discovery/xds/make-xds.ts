@@ -65,8 +65,8 @@ export class Xds {
   }
 
   /** @returns whether the connection is served */
-  take(socket: Socket): boolean {
-    return this.#isOpen && this.#server!.take(socket);
+  serveSocket(socket: Socket): boolean {
+    return this.#isOpen && this.#server!.serveSocket(socket);
   }
 
   actor({ credentials, references, opened, source, ...parts }: XdsParts) {

@@ -2,13 +2,13 @@
  * Keys that are useful only while all their holders (objects) are alive; reports a key when one of its holders was garbage-collected. Each
  * holder has a single FinalizationRegistry entry: one per key would accumulate on a holder that lives for weeks.
  */
-import { onceFor } from './once-for.ts';
+import { memoizeByObject } from './memoize-by-object.ts';
 
 /** Keys of one holder, each with the key maps of all its holders. */
 type Keys = Map<string, readonly Keys[]>;
 
 export class HeldKeys {
-  readonly #keysOf = onceFor((holder: object): Keys => {
+  readonly #keysOf = memoizeByObject((holder: object): Keys => {
     const keys: Keys = new Map();
     this.#holders.register(holder, keys);
     return keys;

@@ -1,6 +1,6 @@
 /** Interns shapes, and carries a proxy's shape from one context to the next almost without cost. */
 
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Proxy } from '../node/proxy.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
@@ -18,7 +18,7 @@ import {
 export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
   readonly #fixedKeys = new WeakMap<Proxy, string>();
-  readonly #completeness = onceFor((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
+  readonly #completeness = memoizeByObject((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
   /** Last shape of a proxy, including registry labels and locality. */
   readonly #lastShapes = new WeakMap<Proxy, ProxyShape>();
   readonly #serviceIds = new WeakMap<Service, number>();

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../config/config.ts';
 import { type HostNames, isWildcard, mostSpecific } from '../fields/hostname.ts';
@@ -73,7 +73,7 @@ export function buildSidecarScope(
   return sameOr(previous, new BuiltScope(about, sameListOr(previous?.services, seen.services())));
 }
 
-const destinationsOf = onceFor(({ spec }: Config<VirtualService>) => destinationHosts(spec));
+const destinationsOf = memoizeByObject(({ spec }: Config<VirtualService>) => destinationHosts(spec));
 
 function listenerScope(
   sources: ScopeSources,
@@ -307,14 +307,14 @@ class BuiltScope implements SidecarScope {
 }
 
 /** Cached for lists that many scopes share. */
-const byHostnameOf = onceFor(
+const byHostnameOf = memoizeByObject(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
     // In reverse, so that the oldest service of a host is kept.
     new Map(services.toReversed().map((service) => [service.hostname, service])),
 );
 
 /** Names of services and their origins, cached for lists that many scopes share. */
-const originsOf = onceFor((services: readonly Service[]): ReadonlySet<string> => {
+const originsOf = memoizeByObject((services: readonly Service[]): ReadonlySet<string> => {
   const texts = new Set<string>();
   for (const { hostname, namespace, origin } of services) {
     texts.add(`${namespace}/${hostname}`);

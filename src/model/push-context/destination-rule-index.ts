@@ -2,7 +2,7 @@
 
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import { coveringKeys, type HostNames, isShortName, isWildcard, mostSpecific } from '../fields/hostname.ts';
@@ -259,9 +259,9 @@ interface ChosenRules {
 }
 
 /** Cached per workload labels while the namespace's rules are unchanged. */
-const choosing = onceFor((rules: RulesByHost) => {
+const choosing = memoizeByObject((rules: RulesByHost) => {
   const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
-  return onceFor((labels: Labels): ChosenRules => {
+  return memoizeByObject((labels: Labels): ChosenRules => {
     const chosen = list.selecting(labels);
     return {
       byHost: Map.groupBy(chosen, ({ config }) => config.spec.host),
@@ -315,7 +315,7 @@ function* changedRules(
   return rules;
 }
 
-const hasWildcards = onceFor((rules: RulesByHost) => [...rules.keys()].some(isWildcard));
+const hasWildcards = memoizeByObject((rules: RulesByHost) => [...rules.keys()].some(isWildcard));
 
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
 

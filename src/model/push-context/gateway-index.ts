@@ -1,6 +1,6 @@
 /** Selects the Gateway objects of a proxy (spec/discovery.md §8.7 "selection"). */
 
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway/gateway.ts';
@@ -31,7 +31,9 @@ export class GatewayIndex {
   private readonly usesServices: boolean;
   private readonly usesNamespace: boolean;
   /** Only for live proxies: clients choose their labels, so a cache by label text would be unbounded. */
-  private readonly results = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
+  private readonly results = memoizeByObject(
+    (_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>(),
+  );
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {

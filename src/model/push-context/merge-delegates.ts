@@ -1,6 +1,6 @@
 /** Merges a root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"). Names are already resolved. */
 
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { StringMatch, ValueMatch } from '../kinds/virtual-service/string-match.ts';
 import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 
@@ -110,7 +110,7 @@ function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   return fieldsOf(leaf).some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
 }
 
-const fieldsOf = onceFor((match: HttpMatchRequest) => Object.keys(match) as (keyof HttpMatchRequest)[]);
+const fieldsOf = memoizeByObject((match: HttpMatchRequest) => Object.keys(match) as (keyof HttpMatchRequest)[]);
 
 function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {
   return conditions[field] as Condition<unknown>;

@@ -1,4 +1,4 @@
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -82,7 +82,7 @@ export class SelectingList<T> {
   readonly #forAllItems: readonly T[];
   /** Items by the rarest label of their selector, which is the most discriminating. */
   readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
-  readonly #found = onceFor((labels: Labels) => this.#find(labels));
+  readonly #found = memoizeByObject((labels: Labels) => this.#find(labels));
 
   /** @param selectorOf empty labels or `undefined` select everything */
   constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
@@ -120,7 +120,7 @@ export class SelectingList<T> {
 export class SelectorIndex<T> {
   private readonly buckets: PersistentMap<readonly SelectingItem<T>[]>;
   /** Results by label object and namespace: a proxy keeps its label object across contexts. */
-  private readonly found = onceFor((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
+  private readonly found = memoizeByObject((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
 
   constructor(buckets: PersistentMap<readonly SelectingItem<T>[]> = PersistentMap.empty()) {
     this.buckets = buckets;

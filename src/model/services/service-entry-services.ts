@@ -2,7 +2,7 @@
 
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { type Config, configKeyOf } from '../config/config.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isWildcard } from '../fields/hostname.ts';
@@ -75,7 +75,7 @@ export function servicesOfEntry(
  * Names for which addresses are allocated: hosts that clients can distinguish by address. Entries of one namespace share the address of a
  * host.
  */
-export const allocationNames = onceFor((entry: Config<ServiceEntry>): readonly string[] => {
+export const allocationNames = memoizeByObject((entry: Config<ServiceEntry>): readonly string[] => {
   const { spec, labels } = entry;
   if (booleanOf(labels['networking.istio.io/enable-autoallocate-ip'] ?? '') === false) return [];
   if ((spec.addresses?.length ?? 0) > 0 || spec.resolution === 'NONE') return [];

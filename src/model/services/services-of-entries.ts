@@ -2,7 +2,7 @@
 
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
-import { onceForPair } from '../collections/once-for.ts';
+import { memoizeByPair } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { sorting } from '../collections/sorting.ts';
 import { byAge, type Config } from '../config/config.ts';
@@ -245,7 +245,9 @@ export class ServiceEntryServices {
     const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
     // Hosts of an entry usually share one list; keeps it shared.
-    const keep = onceForPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) => keptEndpoints(list, earlier));
+    const keep = memoizeByPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) =>
+      keptEndpoints(list, earlier),
+    );
     const kept = [...endpoints].map(
       ([host, list]) => [host, keep(list, previous?.endpoints.get(host) ?? noEndpoints)] as const,
     );

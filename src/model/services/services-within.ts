@@ -1,4 +1,4 @@
-import { onceFor } from '../collections/once-for.ts';
+import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { isHostWithin } from '../fields/hostname.ts';
 import type { Service } from './service.ts';
 
@@ -16,7 +16,7 @@ export function servicesWithin(services: readonly Service[], host: string): read
 }
 
 /** A host has several services if it has several addresses or several objects define it, each with its own ports. */
-export const servicesByHost = onceFor((services: readonly Service[]) => {
+export const servicesByHost = memoizeByObject((services: readonly Service[]) => {
   const byHost = Map.groupBy(services, ({ hostname }) => hostname);
   return (host: string): readonly Service[] => byHost.get(host) ?? [];
 });

@@ -1,5 +1,5 @@
 /** Builds filters that depend only on AuthorizationPolicies and mesh settings once for all proxies with equal ones. */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
@@ -21,7 +21,7 @@ const maxLists = 16;
 export function sharedByPolicies(
   build: (context: PoliciesContext) => readonly TypedExtension[],
 ): (context: ProxyContext) => readonly TypedExtension[] {
-  const known = onceFor((_: PushContext['mesh']) => new Map<Policies, readonly TypedExtension[]>());
+  const known = memoizeByObject((_: PushContext['mesh']) => new Map<Policies, readonly TypedExtension[]>());
   return ({ policies: { authorizationPolicies }, push: { mesh } }) => {
     if (authorizationPolicies.length === 0) return [];
     const ofMesh = known(mesh);

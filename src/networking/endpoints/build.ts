@@ -1,7 +1,7 @@
 /** EDS: endpoints of the requested clusters (spec/discovery.md §7.3, §8.3). */
 import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -82,6 +82,6 @@ export function namesByAliases(hosts: ReadonlySet<string>, names: readonly strin
 }
 
 /** Cached, because the same lists of names recur and few contain aliases. */
-const aliasNamesIn = onceFor((names: readonly string[]) =>
+const aliasNamesIn = memoizeByObject((names: readonly string[]) =>
   names.filter((name) => parseAssignmentName(name)?.target !== undefined),
 );

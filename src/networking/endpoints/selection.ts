@@ -1,6 +1,6 @@
 /** Selects the endpoints of a service that belong to a cluster (spec/discovery.md §8.3). */
 import { isIP } from 'node:net';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { isSelected } from '../../model/services/label-match.ts';
 import type { Endpoint, Port } from '../../model/services/service.ts';
 import { isUnixSocket } from '../messages/address.ts';
@@ -62,7 +62,7 @@ export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
 /** Lists below this size are searched linearly. */
 const manyEndpoints = 1_000;
 
-const byPort = onceFor(
+const byPort = memoizeByObject(
   (endpoints: readonly Endpoint[]): ReadonlyMap<string, readonly Endpoint[]> =>
     Map.groupBy(endpoints, ({ servicePortName }) => servicePortName),
 );

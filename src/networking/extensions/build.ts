@@ -13,7 +13,7 @@ import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/exten
 import { WasmSchema as HttpWasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import type { EnvironmentVariablesSchema, PluginConfigSchema } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
-import { onceForPair } from '../../model/collections/once-for.ts';
+import { memoizeByPair } from '../../model/collections/memoize-by-object.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -77,7 +77,7 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
   return source;
 }
 
-const sourcesOf = onceForPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
+const sourcesOf = memoizeByPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
 /** For an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };

@@ -2,7 +2,7 @@
  * Merges all Gateway objects of a proxy into a list of ports (spec/discovery.md §8.7), from which listeners, routes
  * and clusters are built.
  */
-import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
+import { memoizeByObject, memoizeByPair } from '../../model/collections/memoize-by-object.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
@@ -78,7 +78,7 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
 }
 
 /** Last result of each shape and its Gateway objects, with the mesh settings that it depends on. */
-const lastMerged = onceForPair((): { tls?: string; merged?: MergedGateways } => ({}));
+const lastMerged = memoizeByPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
 function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
   const placed = placedServers(gateways, shape);
@@ -92,7 +92,7 @@ function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh
 }
 
 /** Results by Gateway objects. A result lives as long as a shape uses it. */
-const ofGateways = onceFor((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
+const ofGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
 /** The only step of merging that depends on the shape. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {

@@ -1,5 +1,5 @@
 /** Determines the hosts of VirtualServices that a gateway server serves (spec/discovery.md §8.7, virtual hosts). */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -40,7 +40,7 @@ export function servedVirtualServices(
     .map(([service, { hosts: both }]) => ({ service, hosts: both }));
 }
 
-const indexOf = onceFor(
+const indexOf = memoizeByObject(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
 

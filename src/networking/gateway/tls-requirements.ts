@@ -1,6 +1,6 @@
 /** Compares and combines TLS requirements of servers. A server is stricter if it accepts fewer connections. */
 import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/kinds/gateway/gateway.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -55,7 +55,7 @@ export class TlsRequirements {
   readonly #of: (settings: ServerTlsSettings) => Requirements;
 
   constructor(mesh: MeshTls) {
-    this.#of = onceFor((settings: ServerTlsSettings) => requirementsOf(settings, mesh));
+    this.#of = memoizeByObject((settings: ServerTlsSettings) => requirementsOf(settings, mesh));
   }
 
   demandOf({ mode }: ServerTlsSettings): number {

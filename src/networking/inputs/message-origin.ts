@@ -4,7 +4,7 @@
  * reads the origins before encoding.
  */
 import type { Message } from '@bufbuild/protobuf';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { Origin } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -61,7 +61,7 @@ export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (stri
 }
 
 function memoized<T extends object>(compute: (of: T) => readonly Origin[]): (of: T | undefined) => readonly Origin[] {
-  const cached = onceFor(compute);
+  const cached = memoizeByObject(compute);
   return (of) => (of === undefined ? none : cached(of));
 }
 

@@ -2,7 +2,7 @@
  * Whether a DestinationRule affects a sidecar's listeners: for TCP and TLS connections (timeouts, tunnels) and for
  * services of its own workload, but not for HTTP requests.
  */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { coveringKeys, isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
@@ -36,7 +36,7 @@ export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: Pu
 }
 
 /** VirtualServices with `tls` or `tcp` routes. Cached, because many scopes share a list. */
-export const virtualServicesOfConnections = onceFor(
+export const virtualServicesOfConnections = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
 );
@@ -66,24 +66,26 @@ export function virtualServicesSharingNames(
   ];
 }
 
-const byName = onceFor(
+const byName = memoizeByObject(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
 
 /** Cached, because each service of a port needs it. */
-const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
-  const byHost = new Map<string, number[]>();
-  for (const [place, { config }] of services.entries()) {
-    for (const host of config.spec.hosts) {
-      const places = byHost.get(host);
-      if (places === undefined) byHost.set(host, [place]);
-      else places.push(place);
+const placesByHost = memoizeByObject(
+  (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
+    const byHost = new Map<string, number[]>();
+    for (const [place, { config }] of services.entries()) {
+      for (const host of config.spec.hosts) {
+        const places = byHost.get(host);
+        if (places === undefined) byHost.set(host, [place]);
+        else places.push(place);
+      }
     }
-  }
-  return byHost;
-});
+    return byHost;
+  },
+);
 
-const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
+const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
 /** A DestinationRule for a service also applies to its aliases and, for an alias, to its targets. */
 function aliasesAndTargetsOf(host: string, scope: SidecarScope): readonly Service[] {

@@ -1,7 +1,7 @@
 /** Patches that apply to a proxy, in order (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { identityText, WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
@@ -53,7 +53,7 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
 }
 
 /** Keyed weakly by shape, because clients choose the properties that patches match. */
-const setsOfLists = onceFor((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
+const setsOfLists = memoizeByObject((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
 /** Referenced sets by their objects, because many lists contain the same objects. */
 const known = new WeakValues<PatchSet>();
@@ -108,7 +108,9 @@ function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): b
 }
 
 /** Regular expression for `proxyVersion`. It may match anywhere in the version. */
-const expressionOf = onceFor(({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''));
+const expressionOf = memoizeByObject(
+  ({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''),
+);
 
 export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boolean {
   return patch.match.context === 'ANY' || patch.match.context === context;

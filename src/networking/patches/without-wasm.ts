@@ -6,7 +6,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -15,7 +15,7 @@ import { wasmSubstitute } from '../extensions/wasm-substitute.ts';
 import { extensionTypes } from '../messages/extension-types.ts';
 
 /** `undefined` if the patch contains only Wasm code. */
-export const withoutWasm = onceFor((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
+export const withoutWasm = memoizeByObject((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
   if (patch.value === undefined) return { patch };
   const value = replaced(patch.value);
   if (value === patch.value) return { patch };

@@ -1,6 +1,6 @@
 /** Finds the clusters that a resource refers to. Each encoded chunk is read once. */
 import type { DescMessage } from '@bufbuild/protobuf';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { NameCollector } from './collect-names.ts';
 import { clusterFields, messagesWithoutClusters } from './name-fields.ts';
 import { packedType } from './packed-type.ts';
@@ -47,8 +47,8 @@ export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<st
 }
 
 /** Cached, because resources share chunks. */
-const namesInChunk = onceFor((schema: DescMessage) =>
-  onceFor((chunk: Uint8Array): ReadonlySet<string> => {
+const namesInChunk = memoizeByObject((schema: DescMessage) =>
+  memoizeByObject((chunk: Uint8Array): ReadonlySet<string> => {
     const names = new Set<string>();
     collector.collect(schema, chunk, names);
     return names;

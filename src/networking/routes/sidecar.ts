@@ -1,6 +1,6 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -100,7 +100,7 @@ function configurationOf(
   return new ResourceOfParts(init, blocks);
 }
 
-const withFallbacks = onceFor((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
+const withFallbacks = memoizeByObject((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
 /** Adds a catch-all virtual host if none exists. */
 function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, memory: Memory): readonly Block[] {
@@ -126,7 +126,7 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, m
 /** Cache limit: outbound policies have a few modes, and egress proxy hosts. */
 const maxFallbacks = 16;
 
-const configurations = onceFor((_: readonly Block[]) => new Map<string, EnvoyResource>());
+const configurations = memoizeByObject((_: readonly Block[]) => new Map<string, EnvoyResource>());
 
 /** Clients with the same virtual hosts share the encoded configuration. */
 function sharedConfiguration(key: string, blocks: readonly Block[], build: () => EnvoyResource): EnvoyResource {

@@ -3,7 +3,7 @@
  * namespace, and those that a ReferenceGrant grants to the Gateways of that namespace. Checked before caches are
  * read, because their keys contain no identities.
  */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { parseCredentialName } from './credential-name.ts';
@@ -27,7 +27,7 @@ const none: readonly string[] = [];
  * Permitted names by list and namespace. Returns the same list for equal requests, because callers compare by
  * identity.
  */
-const permitted = onceFor((_: readonly string[]) => new Map<string, PermittedNames>());
+const permitted = memoizeByObject((_: readonly string[]) => new Map<string, PermittedNames>());
 /** Maximum number of cached namespaces per list. */
 const maxNamespaces = 64;
 
@@ -56,7 +56,7 @@ export function permittedSecrets(
   return result.names;
 }
 
-const nonSecretNames = onceFor((names: readonly string[]) => {
+const nonSecretNames = memoizeByObject((names: readonly string[]) => {
   const chosen = names.filter((name) => parseCredentialName(name, '-')?.kind !== 'Secret');
   return chosen.length === names.length ? names : chosen;
 });

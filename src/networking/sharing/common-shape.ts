@@ -2,7 +2,7 @@
  * Shapes that represent many proxies, but no actual one. Resources that namespaces (or workloads of a namespace) have
  * in common are built once for such a shape.
  */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -16,8 +16,8 @@ const scopes = new WeakMap<ProxyShape, CommonScope>();
 /** Equal common shapes are one object. */
 const shapes = new WeakValues<ProxyShape>();
 /** Keeps common shapes while a shape uses them. Labels only matter if they order endpoints. */
-const byLabels = onceFor((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
-const forAnyLabels = onceFor((shape: ProxyShape) => buildCommonShapes(shape, {}));
+const byLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
+const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
  * Shapes whose lists can be the base of a shape's list: a proxy of a namespace without visibility exceptions, and a

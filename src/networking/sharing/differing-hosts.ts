@@ -2,7 +2,7 @@
  * Hosts that resolve to different services or DestinationRules for two shapes. Clusters and endpoints of all other
  * hosts are equal.
  */
-import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
+import { memoizeByObject, memoizeByPair } from '../../model/collections/memoize-by-object.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -32,7 +32,7 @@ export function differingHosts(shape: ProxyShape, common: ProxyShape, push: Push
   return result === tooMany ? undefined : result;
 }
 
-const differingByViews = onceFor((_: PushContext) => new Map<string, Hosts | typeof tooMany>());
+const differingByViews = memoizeByObject((_: PushContext) => new Map<string, Hosts | typeof tooMany>());
 
 function viewText(shape: ProxyShape, push: PushContext): string {
   const { type, configNamespace, labels } = shape;
@@ -59,7 +59,7 @@ function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Ho
 }
 
 /** Hosts of services in only one of the lists, which are sorted by age. */
-const hostsInOneList = onceForPair((a: readonly Service[], b: readonly Service[]): Hosts => {
+const hostsInOneList = memoizeByPair((a: readonly Service[], b: readonly Service[]): Hosts => {
   const hosts = new Set<string>();
   for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
     const [left, right] = [a[i], b[j]];
@@ -85,7 +85,7 @@ function servicesWithOwnRules(
   return new Set([...named, ...wildcards.flatMap((host) => servicesWithin(scope.services, host))]);
 }
 
-const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
+const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
 /** Aliases and their targets always differ together, because an alias resolves to the target. */
 function withAliases(

@@ -1,5 +1,5 @@
 /** Traffic policy of one port and subset (spec/discovery.md §8.2, DestinationRule). */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { DestinationRule, Subset } from '../../model/kinds/destinations/destination-rule.ts';
 import type {
   LocalityLoadBalancerSetting,
@@ -28,8 +28,10 @@ export function subsetOf(rule: DestinationRule | undefined, name: string): Subse
 }
 
 /** Cached for lookups by port and subset. If a name occurs several times, the first entry applies. */
-const subsetsByName = onceFor((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
-const levelsByPort = onceFor((levels: readonly PortTrafficPolicy[]) => firstBy(levels, ({ port }) => port.number));
+const subsetsByName = memoizeByObject((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
+const levelsByPort = memoizeByObject((levels: readonly PortTrafficPolicy[]) =>
+  firstBy(levels, ({ port }) => port.number),
+);
 
 function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, Item> {
   const byKey = new Map<Key, Item>();

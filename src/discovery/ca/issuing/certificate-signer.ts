@@ -117,7 +117,7 @@ export class CertificateSigner {
     };
     signal?.addEventListener('abort', dequeue, { once: true });
     this.#queue.add(job, signingKey(order.uri, client))?.settle({ tryAgainAfterMs: this.#delayMs() });
-    this.#hand();
+    this.#dispatch();
     return result.finally(() => signal?.removeEventListener('abort', dequeue));
   }
 
@@ -132,7 +132,7 @@ export class CertificateSigner {
     }
   }
 
-  #hand(): void {
+  #dispatch(): void {
     while (this.#queue.size > 0) {
       const thread = this.#availableThread();
       if (thread === undefined) return;
@@ -159,7 +159,7 @@ export class CertificateSigner {
     worker.on('message', ({ id, ...outcome }: ThreadReply) => {
       jobs.get(id)?.settle(outcome);
       jobs.delete(id);
-      this.#hand();
+      this.#dispatch();
     });
     const end = (error: Error): void => {
       const at = this.#threads.indexOf(thread);
@@ -167,7 +167,7 @@ export class CertificateSigner {
       this.#threads.splice(at, 1);
       failAll(thread, 'the signing thread failed, retry');
       this.#onThreadFailure(error);
-      this.#hand();
+      this.#dispatch();
     };
     worker.on('error', end);
     worker.on('exit', (code) => end(new Error(`the thread exited with code ${code}`)));

@@ -107,7 +107,7 @@ export class WorkloadLedger {
 
   /** Whether the report is new: it marks earlier certificates as replaced. */
   isNewArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): boolean {
-    return this.#placeOf(workload, serialNumber) > 0;
+    return this.#indexOf(workload, serialNumber) > 0;
   }
 
   /** Serialized state. */
@@ -223,7 +223,7 @@ export class WorkloadLedger {
   }
 
   #arrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
-    const place = this.#placeOf(workload, serialNumber);
+    const place = this.#indexOf(workload, serialNumber);
     if (place <= 0) return;
     const key = workloadKey(workload);
     const known = this.#entries.get(key)!;
@@ -231,7 +231,7 @@ export class WorkloadLedger {
   }
 
   /** Index of the certificate; -1 if unknown or without a node ID. */
-  #placeOf(workload: WorkloadInstance, serialNumber: string): number {
+  #indexOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
     const known = this.#entries.get(workloadKey(workload));
     return known?.certificates.findIndex((one) => one.serialNumber === serialNumber) ?? -1;

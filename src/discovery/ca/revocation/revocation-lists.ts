@@ -4,7 +4,7 @@
  */
 import { backdatedMs, issueRevocationList } from '../../../identity/issue.ts';
 import type { AuthorityMaterial } from '../authority-material.ts';
-import type { Revoked } from './revoked-file.ts';
+import type { RevokedCredentials } from './revoked-file.ts';
 
 /**
  * PEM. Only the root can sign its CRL, so a plugged-in CA may provide it. A CRL expires with its authority, because Envoy rejects every client with
@@ -12,7 +12,7 @@ import type { Revoked } from './revoked-file.ts';
  */
 export function revocationListsOf(
   authorities: readonly AuthorityMaterial[],
-  { certificates, at }: Revoked,
+  { certificates, at }: RevokedCredentials,
   now: Date,
 ): string {
   // Serial numbers are random 127-bit numbers, so those of other authorities match no certificate.

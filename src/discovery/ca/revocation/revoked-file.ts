@@ -9,7 +9,7 @@ import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { isMissingPath } from '../../config/files/directory-walk.ts';
 
-export interface Revoked {
+export interface RevokedCredentials {
   readonly tokens: ReadonlySet<string>;
   /** In the notation of {@link serialText}. */
   readonly certificates: ReadonlySet<string>;
@@ -18,7 +18,7 @@ export interface Revoked {
 }
 
 const maxBytes = 16 * 1024 * 1024;
-const nothing: Revoked = { tokens: new Set(), certificates: new Set(), at: new Date(0) };
+const nothing: RevokedCredentials = { tokens: new Set(), certificates: new Set(), at: new Date(0) };
 
 export class RevokedFile {
   readonly file: string;
@@ -36,7 +36,7 @@ export class RevokedFile {
   }
 
   /** Keeps the previous content if the file is unreadable. */
-  get current(): Revoked {
+  get current(): RevokedCredentials {
     if (this.file === '') return nothing;
     try {
       const stamp = stampOf(this.file);
@@ -63,7 +63,7 @@ export class RevokedFile {
     return this.current.certificates.has(serialText(serialNumber));
   }
 
-  #read(): Revoked {
+  #read(): RevokedCredentials {
     const tokens = new Set<string>();
     const certificates = new Set<string>();
     let unread = 0;

@@ -189,7 +189,7 @@ describe('isCertificateDue', () => {
     return buildAuthorityMaterial({ certificate, privateKey }, [], [certificate], new Date(now));
   };
   const [short, long] = [authorityOf(now + 9 * hour), authorityOf(now + 90 * hour)];
-  const inForce = (serverAuthority: typeof short, ...trusted: (typeof short)[]) => ({
+  const activeWith = (serverAuthority: typeof short, ...trusted: (typeof short)[]) => ({
     material: serverAuthority,
     serverAuthority,
     authorities: trusted,
@@ -200,22 +200,22 @@ describe('isCertificateDue', () => {
       trusted.map(({ root }) => root),
     ),
   });
-  const expiring = issueControlPlaneCertificate(inForce(short, short), ['a'], new Date(now));
+  const expiring = issueControlPlaneCertificate(activeWith(short, short), ['a'], new Date(now));
 
   it.each([
-    ['true if its root is no longer trusted', true, inForce(long, long), 0],
-    ['false while its root is trusted', false, inForce(long, long, short), 0],
-    ['true if less than a third of its lifetime remains', true, inForce(long, long, short), 7],
-    ['false if a new certificate would expire at the same time', false, inForce(short, short), 7],
-    ['true if the clock was set back to before its start', true, inForce(short, short), -30],
+    ['true if its root is no longer trusted', true, activeWith(long, long), 0],
+    ['false while its root is trusted', false, activeWith(long, long, short), 0],
+    ['true if less than a third of its lifetime remains', true, activeWith(long, long, short), 7],
+    ['false if a new certificate would expire at the same time', false, activeWith(short, short), 7],
+    ['true if the clock was set back to before its start', true, activeWith(short, short), -30],
   ])('is %s', (_, isDue, authority, hours) => {
     expect(isCertificateDue(expiring, authority, new Date(now + hours * hour))).toBe(isDue);
   });
 
   it('port certificates of an expired authority are replaced by the next authority at once', () => {
     const after = new Date(now + 24 * hour);
-    const ofExpired = issueControlPlaneCertificate(inForce(short, short), ['istiod'], after);
-    expect(isCertificateDue(ofExpired, inForce(short, short), after)).toBe(false);
-    expect(isCertificateDue(ofExpired, inForce(long, long, short), after)).toBe(true);
+    const ofExpired = issueControlPlaneCertificate(activeWith(short, short), ['istiod'], after);
+    expect(isCertificateDue(ofExpired, activeWith(short, short), after)).toBe(false);
+    expect(isCertificateDue(ofExpired, activeWith(long, long, short), after)).toBe(true);
   });
 });

@@ -25,14 +25,14 @@ export interface PortCertificateOptions {
   readonly now?: () => Date;
 }
 
-type Shown =
+type Presented =
   | { readonly from: 'files'; readonly certificate: PemServerCertificate }
   | { readonly from: 'authority'; readonly certificate: ControlPlaneCertificate };
 
 export class PortCertificate {
   readonly #options: PortCertificateOptions;
   readonly #now: () => Date;
-  #shown: Shown | undefined;
+  #presented: Presented | undefined;
   #credentials: SecurePortCredentials | undefined;
   #reported = '';
   readonly #followers = new Set<() => void>();
@@ -48,8 +48,8 @@ export class PortCertificate {
   }
 
   /** `undefined` before there is a certificate. */
-  get current(): { readonly notAfter: Date; readonly from: Shown['from'] } | undefined {
-    return this.#shown && { notAfter: this.#shown.certificate.notAfter, from: this.#shown.from };
+  get current(): { readonly notAfter: Date; readonly from: Presented['from'] } | undefined {
+    return this.#presented && { notAfter: this.#presented.certificate.notAfter, from: this.#presented.from };
   }
 
   /** Calls back now and on each change of the certificate or trusted roots. @returns stop function */
@@ -62,24 +62,25 @@ export class PortCertificate {
 
   /** @throws ChartpilotError if the files are invalid */
   load(): PemServerCertificate {
-    const shown = this.#currentOrIssued();
-    this.#show(shown);
-    this.#reported = shown.certificate.serialNumber;
-    return shown.certificate;
+    const presented = this.#currentOrIssued();
+    this.#present(presented);
+    this.#reported = presented.certificate.serialNumber;
+    return presented.certificate;
   }
 
   /** Call when the signer or trusted roots change, before clients are notified. */
   authorityChanged(): void {
-    if (this.#shown !== undefined) this.#show(this.#shown.from === 'authority' ? this.#currentOrIssued() : this.#shown);
+    if (this.#presented !== undefined)
+      this.#present(this.#presented.from === 'authority' ? this.#currentOrIssued() : this.#presented);
   }
 
   // ---- effects of the chart
 
   read(): CertificateReading {
     try {
-      const shown = this.#currentOrIssued();
-      this.#show(shown);
-      const { serialNumber, notAfter } = shown.certificate;
+      const presented = this.#currentOrIssued();
+      this.#present(presented);
+      const { serialNumber, notAfter } = presented.certificate;
       if (serialNumber === this.#reported) return { outcome: 'same' };
       this.#reported = serialNumber;
       return { outcome: 'taken', serialNumber, endsAt: notAfter.getTime() };
@@ -98,25 +99,26 @@ export class PortCertificate {
   }
 
   /** Issues a certificate if the current one is due. */
-  #currentOrIssued(): Shown {
+  #currentOrIssued(): Presented {
     const { port, names, activeAuthority } = this.#options;
     if (port.files !== undefined) {
       return { from: 'files', certificate: readServerCertificate(port.files, this.#now()) };
     }
     const authority = activeAuthority()!;
-    const shown = this.#shown;
-    if (shown?.from === 'authority' && !isCertificateDue(shown.certificate, authority, this.#now())) return shown;
+    const presented = this.#presented;
+    if (presented?.from === 'authority' && !isCertificateDue(presented.certificate, authority, this.#now()))
+      return presented;
     return { from: 'authority', certificate: issueControlPlaneCertificate(authority, names, this.#now()) };
   }
 
   /** Applies to new handshakes. */
-  #show(shown: Shown): void {
-    this.#shown = shown;
+  #present(presented: Presented): void {
+    this.#presented = presented;
     const { port } = this.#options;
     const pools = this.#options.trustedRoots();
-    const { certificate } = shown;
+    const { certificate } = presented;
     // Client certificates are signed by the authority or by the CA of the files.
-    const ofFiles = shown.from === 'files' ? certificate.ca.toString() : '';
+    const ofFiles = presented.from === 'files' ? certificate.ca.toString() : '';
     const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
     const otherRoots = pools && {
       accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),

@@ -54,17 +54,17 @@ const maxOrderLength = 40;
 /**
  * Reads the shared Secret. Without a stage annotation, Istio or an operator created it, and no rotation is in progress.
  *
- * @param longestLeafMs maximum lifetime if the Secret contains none
+ * @param maxLeafMs maximum lifetime if the Secret contains none
  * @throws ChartpilotError CONFIG_INVALID; messages never contain key data
  */
-export function readShared(object: KubernetesObject, now: Date, longestLeafMs: number): ReadAuthority {
+export function readShared(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
   const texts = textsOf(object);
   const annotations = object.metadata.annotations ?? {};
   const signer = selfSigned(texts, names, now);
   const text = annotations[rotationAnnotation];
   const journal =
     text === undefined
-      ? { ...steady(signer.id, longestLeafMs), since: now.getTime() }
+      ? { ...steady(signer.id, maxLeafMs), since: now.getTime() }
       : journalIn(text, texts.locationOf(rotationAnnotation));
   if (journal.signer !== signer.id) {
     throw invalid(
@@ -98,11 +98,11 @@ export function readShared(object: KubernetesObject, now: Date, longestLeafMs: n
  *
  * @throws ChartpilotError CONFIG_INVALID
  */
-export function readPlugged(object: KubernetesObject, now: Date, longestLeafMs: number): ReadAuthority {
+export function readPlugged(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
   const { material, roots } = parsePluggedInCa(textsOf(object), now);
   return {
     isPluggedIn: true,
-    journal: { ...steady(material.id, longestLeafMs), since: 0 },
+    journal: { ...steady(material.id, maxLeafMs), since: 0 },
     materials: new Map([[material.id, material]]),
     otherRoots: roots,
     version: object.metadata.resourceVersion ?? '',
@@ -129,15 +129,15 @@ export function dataOf(
   };
 }
 
-export function annotationOf({ stage, signer, other, tainted, since, longestLeafMs, before }: SharedJournal): string {
+export function annotationOf({ stage, signer, other, tainted, since, maxLeafMs, before }: SharedJournal): string {
   return JSON.stringify({
     ...{ stage, signer, other, tainted },
-    ...{ since: new Date(since).toISOString(), longestLeafSeconds: Math.ceil(longestLeafMs / 1_000), before },
+    ...{ since: new Date(since).toISOString(), longestLeafSeconds: Math.ceil(maxLeafMs / 1_000), before },
   });
 }
 
-function steady(signer: AuthorityId, longestLeafMs: number): Omit<SharedJournal, 'since'> {
-  return { stage: 'steady', signer, other: null, tainted: null, longestLeafMs, before: [] };
+function steady(signer: AuthorityId, maxLeafMs: number): Omit<SharedJournal, 'since'> {
+  return { stage: 'steady', signer, other: null, tainted: null, maxLeafMs, before: [] };
 }
 
 function journalIn(text: string, place: string): SharedJournal {
@@ -163,7 +163,7 @@ function journalIn(text: string, place: string): SharedJournal {
     }
     return {
       ...{ stage: found, signer, other, tainted: tainted as AuthorityId | null },
-      ...{ since: sinceMs, longestLeafMs: longestLeafSeconds * 1_000, before },
+      ...{ since: sinceMs, maxLeafMs: longestLeafSeconds * 1_000, before },
     };
   } catch (error) {
     throw invalid(place, `is invalid: ${messageOf(error)}`, error);

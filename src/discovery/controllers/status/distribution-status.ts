@@ -179,7 +179,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
     for (const duty of [leading, follower]) duty.due(refs, { urgent });
   });
   reports.onChanged((key, previous) => {
-    if (requiresAction(reports, key, previous, distribution.findingsOf(key))) distribution.reconsider(key);
+    if (requiresAction(reports, key, previous, distribution.findingsOf(key))) distribution.reportAgain(key);
   });
   reports.onCountNeeded((key) => {
     if (!leads(statusLease)) distribution.recount(key);

@@ -81,7 +81,7 @@ class Replica {
         this.#due = listener;
       },
       unfinished: [key],
-      ...{ compareAllStatuses: () => {}, reconsider: () => this.due() },
+      ...{ compareAllStatuses: () => {}, reportAgain: () => this.due() },
     };
     [this.leading, this.follower] = statusDutiesOf({
       ...{

@@ -79,11 +79,11 @@ export const maxConcurrentWrites = 8;
 
 const readMs = 5_000;
 /** Polling interval during a hold. */
-const heldMs = 2_000;
+const holdPollMs = 2_000;
 const never = new AbortController().signal;
 
 /** Permanent rejections by the API server. */
-const wrongCodes: ReadonlySet<number> = new Set([400, 413, 422]);
+const permanentFailureCodes: ReadonlySet<number> = new Set([400, 413, 422]);
 
 export class StatusWriter implements Duty {
   readonly lease: string;
@@ -168,7 +168,7 @@ export class StatusWriter implements Duty {
           error instanceof ApiError ? error.failure : { kind: 'invalid', message: messageOf(error) };
         if (isDeleted(failure)) {
           this.counts.gone++;
-        } else if (failure.kind === 'status' && wrongCodes.has(failure.code)) {
+        } else if (failure.kind === 'status' && permanentFailureCodes.has(failure.code)) {
           this.counts.refused++;
           log.warn('status.writeRejected', { object: key, reason: failure.message });
         } else {
@@ -212,7 +212,7 @@ export class StatusWriter implements Duty {
   #notifyWatchers(): void {
     if (this.#watchers.size === 0) return;
     const { now, isHeld } = this.#options;
-    const heldUntil = this.#queue.size > 0 ? now() + heldMs : undefined;
+    const heldUntil = this.#queue.size > 0 ? now() + holdPollMs : undefined;
     this.#setTimer(isHeld() ? heldUntil : this.#queue.nextAt(now()));
     if (this.isDue) for (const watcher of this.#watchers) watcher();
   }

@@ -37,7 +37,7 @@ import {
 } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
 import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
-import { findUnappliedPolicies } from './unheld-policies.ts';
+import { findUnappliedPolicies } from './unapplied-policies.ts';
 
 /** By metric name and subject. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { EnvoyResource } from '../../../networking/index.ts';
 import { ResourceOfParts } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
@@ -22,4 +22,4 @@ function versionOfAll(chunks: readonly Uint8Array[]): string {
   return versionOf(chunks.map(digestOf).join());
 }
 
-const digestOf = onceFor((bytes: Uint8Array): string => hash('sha256', bytes, 'base64url'));
+const digestOf = memoizeByObject((bytes: Uint8Array): string => hash('sha256', bytes, 'base64url'));

@@ -26,7 +26,6 @@ import { changeSize } from '../change-size.ts';
 import { ContextHistory } from '../contexts/context-history.ts';
 import type { ContextPublication, Publication } from '../contexts/mesh-state.ts';
 import { ContextSets } from './context-sets.ts';
-import { layerOf } from './layer.ts';
 import { ListBuild, type ResourceMap } from './list-build.ts';
 import { selectFrom } from './list-selection.ts';
 import { ListsAhead } from './lists-ahead.ts';
@@ -34,6 +33,7 @@ import { InternedNameLists, ModelLists, type NameList } from './name-list.ts';
 import { type Encode, ResourceEncoder } from './resource-encoder.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
 import { type CachedSet, isInUse, outdatedSet } from './resource-sets.ts';
+import { sharedLayerOf } from './shared-layer.ts';
 import { WholeListBuild } from './whole-list-build.ts';
 
 export interface EncodedCacheOptions {
@@ -201,7 +201,7 @@ export class EncodedCache {
   ): ListBuild | undefined {
     const set = this.#sets.set(context, typeUrl, shape, nameList);
     if (set.list !== undefined) return undefined;
-    const layer = layerOf(context, shape, generator);
+    const layer = sharedLayerOf(context, shape, generator);
     if (layer === undefined) return this.#listBuildFor(context, typeUrl, shape, nameList, set, generator);
     return this.#pendingBuildOf(context, typeUrl, layer.common, this.#models.modelFor(nameList).model, generator);
   }
@@ -288,7 +288,7 @@ export class EncodedCache {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
     if (this.#sets.set(context, typeUrl, shape, undefined).list !== undefined) return undefined;
-    const listed = layerOf(context, shape, generator)?.common ?? shape;
+    const listed = sharedLayerOf(context, shape, generator)?.common ?? shape;
     const set = this.#sets.set(context, typeUrl, listed, undefined);
     if (set.list !== undefined) return undefined;
     const isLong = this.#sets.of(context).buildsAhead || set.base === undefined || set.base.size > maxShortWholeList;
@@ -304,7 +304,7 @@ export class EncodedCache {
     generator: AllGenerator,
     earlier: ResourceMap | undefined,
   ): ResourceMap | undefined {
-    const layer = this.#keeps(typeUrl) ? layerOf(context, shape, generator) : undefined;
+    const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { common, subjects } = layer;
     const ownResources = generator.sharing!.buildDiffering(shape, common, context, subjects, this.#memory);
@@ -321,7 +321,7 @@ export class EncodedCache {
     generator: NamedGenerator,
     earlier: ResourceMap | undefined,
   ): ResourceMap | undefined {
-    const layer = this.#keeps(typeUrl) ? layerOf(context, shape, generator) : undefined;
+    const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { model, added, missing } = this.#models.modelFor(nameList);
     const { subjectOfName } = generator.narrowing!;

@@ -4,10 +4,10 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { EnvoyResource, type Generator } from '../../../networking/index.ts';
 import { AheadBuild } from './ahead-build.ts';
 import type { ContextSets } from './context-sets.ts';
-import { layerOf } from './layer.ts';
 import { encodeAhead } from './list-build.ts';
 import type { InternedNameLists } from './name-list.ts';
 import type { ResourceMemory } from './resource-memory.ts';
+import { sharedLayerOf } from './shared-layer.ts';
 
 /** A chunk has about twenty parts. */
 const manyChunks = 64;
@@ -71,7 +71,7 @@ export class ListsAhead {
       return builtList === undefined && base === undefined;
     };
     if (!isNewFor(shape)) return false;
-    const layer = generator.scope === 'all' ? layerOf(context, shape, generator) : undefined;
+    const layer = generator.scope === 'all' ? sharedLayerOf(context, shape, generator) : undefined;
     return layer === undefined || isNewFor(layer.common);
   }
 

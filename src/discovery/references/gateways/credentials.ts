@@ -2,7 +2,7 @@
  * Reports Secrets and ConfigMaps in TLS settings that files do not contain (spec/discovery.md §8.7). A control plane reads only objects that proxies
  * request, see `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
  */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -100,7 +100,7 @@ function indexOf(field: string): string {
   return /\[(\d+)\]$/.exec(field)?.[1] ?? '0';
 }
 
-const byName = onceFor((gateways: readonly Config[]) => objectsByName(gateways));
+const byName = memoizeByObject((gateways: readonly Config[]) => objectsByName(gateways));
 
 export function absentCredentialText(object: string, advice: string): string {
   return `there is no ${object}, so TLS connections fail: ${advice}`;

@@ -1,5 +1,5 @@
 /** Reports missing objects in `targetRefs` of policies (spec/discovery.md §8.9 to §8.11). */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
 import { gatewayApiGroup } from '../../../model/kinds/gateway-api/fields.ts';
@@ -107,4 +107,4 @@ function missingSection(
   };
 }
 
-const byName = onceFor((objects: readonly Config[]) => objectsByName(objects));
+const byName = memoizeByObject((objects: readonly Config[]) => objectsByName(objects));

@@ -1,5 +1,5 @@
 /** Reports mesh VirtualServices with the same host: for a client that receives both, one has no effect (spec/discovery.md §8.6). */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -44,7 +44,7 @@ export function* sharedHosts({
 }
 
 /** Cached by list: namespaces share one list while nothing is private. */
-const placesOf = onceFor(
+const placesOf = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
     new Map(services.map(({ config: { namespace, name } }, place) => [`${namespace}/${name}`, place])),
 );

@@ -1,6 +1,6 @@
 /** Pods in files into which the cluster will inject a sidecar. */
 
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import type { CheckSources } from '../config-warning.ts';
@@ -20,4 +20,4 @@ export function isInjected(
   return labels[revisionLabel] === undefined ? undefined : true;
 }
 
-const byName = onceFor((all: readonly Config[]) => new Map(all.map((one) => [one.name, one])));
+const byName = memoizeByObject((all: readonly Config[]) => new Map(all.map((one) => [one.name, one])));

@@ -8,7 +8,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { Authentication, Authenticator } from './authenticator.ts';
 
 /** Cached results: parsing takes about a millisecond, and a connection opens many streams. */
-const maxJudged = 1_024;
+const maxCachedResults = 1_024;
 
 /**
  * Authenticates a client by the only URI of its certificate. TLS verified the chain at the handshake, so the expiry is checked again for each stream.
@@ -20,7 +20,7 @@ export function clientCertificate(
   isRevoked: (serialNumber: string) => boolean = () => false,
   now: () => number = Date.now,
 ): Authenticator {
-  const judged = new Map<string, Authentication>();
+  const cachedResults = new Map<string, Authentication>();
   return {
     name: 'client certificate',
     authenticate({ certificate }) {
@@ -29,8 +29,8 @@ export function clientCertificate(
         return { failure: `the certificate expired on ${certificate.valid_to}` };
       if (isRevoked(certificate.serialNumber ?? '')) return { failure: 'the certificate is revoked' };
       const key = hash('sha256', certificate.raw);
-      const known = judged.get(key) ?? identityOf(certificate.raw);
-      setBounded(judged, key, known, maxJudged);
+      const known = cachedResults.get(key) ?? identityOf(certificate.raw);
+      setBounded(cachedResults, key, known, maxCachedResults);
       return known;
     },
   };

@@ -32,9 +32,9 @@ export interface FetchedKeysOptions {
 
 const timeoutMs = 5_000;
 /** Older keys are fetched again, but used until the issuer responds. */
-const freshMs = 10 * 60_000;
+const maxKeyAgeMs = 10 * 60_000;
 /** Minimum interval between fetches, also for unknown key IDs (spec/identity.md §7, jose). */
-const restMs = 30_000;
+const minFetchIntervalMs = 30_000;
 
 /** Fetches keys from the issuer, and uses the last response until a newer one arrives. */
 export class FetchedKeys implements IssuerKeys {
@@ -50,7 +50,7 @@ export class FetchedKeys implements IssuerKeys {
   }
 
   async get(): Promise<JWTVerifyGetKey> {
-    const isOld = this.#now() - this.#fetchedAt > freshMs;
+    const isOld = this.#now() - this.#fetchedAt > maxKeyAgeMs;
     if (this.#keys === undefined) await this.#fetchIfDue();
     // In the background while old keys are available.
     else if (isOld) void this.#fetchIfDue();
@@ -65,7 +65,7 @@ export class FetchedKeys implements IssuerKeys {
   }
 
   #fetchIfDue(): Promise<void> {
-    if (this.#fetching === undefined && this.#now() - this.#requestedAt >= restMs) {
+    if (this.#fetching === undefined && this.#now() - this.#requestedAt >= minFetchIntervalMs) {
       this.#requestedAt = this.#now();
       this.#fetching = this.#fetch().finally(() => {
         this.#fetching = undefined;

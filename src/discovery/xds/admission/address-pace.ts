@@ -49,7 +49,7 @@ export class AddressPace {
   }
 
   /** @returns the duration if throttling has started now; otherwise 0 */
-  spend(group: string, units: number): number {
+  charge(group: string, units: number): number {
     const account = this.#account(group);
     account.used += units;
     const now = this.#now();
@@ -64,12 +64,12 @@ export class AddressPace {
   }
 
   /** Refunds when a node is identified. */
-  giveBack(group: string, units: number): void {
+  refund(group: string, units: number): void {
     const account = this.#accounts.get(group);
     if (account !== undefined) account.used = Math.max(0, account.used - units);
   }
 
-  isHeldOff(group: string): boolean {
+  isThrottled(group: string): boolean {
     return this.#now() < (this.#accounts.get(group)?.until ?? 0);
   }
 

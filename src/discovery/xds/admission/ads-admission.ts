@@ -7,7 +7,7 @@
  * first, then addresses with known nodes, then others, which have every fourth turn in any case.
  *
  * Only the first request identifies the node of a stream. It is read ahead for the first waiting stream of each connection. A node ID is neither
- * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link placeMs}.
+ * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link priorityIntervalMs}.
  *
  * Streams without an identified node are limited by address. A rejected connection that retries precedes connections of its address that came later,
  * so retrying clients are admitted even if new ones keep arriving.
@@ -22,23 +22,23 @@ import { type Slot, Slots } from './slots.ts';
 /** As in Istio with a rate. */
 const maxWaitMs = { withRate: 1_000, byLoad: 30_000 } as const;
 /** Minimum time between two admissions with priority of one node ID. Envoy retries after 500 ms. */
-const placeMs = 250;
+const priorityIntervalMs = 250;
 /** Every fourth turn starts with unknown addresses. */
-const turnOfLast = 4;
+const turnOfUnknown = 4;
 /** Limit of streams whose first request is read ahead. Beyond it, the oldest one loses this. */
-const mostLookedAt = 2_000;
+const maxReadAhead = 2_000;
 /** Limit for one address of waiting and admitted streams without an identified node. */
-const mostSilent = 1_000;
+const maxUnidentifiedOfAddress = 1_000;
 /** Additional streams at an address with known nodes, one for each connection, for clients that reconnect during a flood. */
-const reservedForFirst = 200;
+const reservedForReconnects = 200;
 /** Limits of waiting streams of all addresses, and of additional ones at addresses with known nodes. */
-const mostWaiting = 10_000;
+const maxWaiting = 10_000;
 const reservedForKnown = 2_000;
-const mostRefused = 10_000;
-const nothingToLeave = (): void => {};
+const maxRejected = 10_000;
+const noop = (): void => {};
 
 /** Calls back with the node ID in the first request of a stream, if there is one. */
-export type Look = (named: (node: string) => void) => void;
+export type NodeReader = (onNode: (node: string) => void) => void;
 
 export interface Admitted extends Slot {
   /** Call when the node is identified or the stream ends. Idempotent. */
@@ -50,10 +50,10 @@ export interface Admission {
    * Calls `begin` or `refuse` at most once, now or later, and neither after the returned function was called.
    *
    * @param peer `host:port`
-   * @param look reads the node ID ahead
+   * @param readNode reads the node ID ahead
    * @returns to be called when the stream is closed
    */
-  ask(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, look?: Look): () => void;
+  admit(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void;
   readonly waiting: number;
   readonly isFull: boolean;
   setSlots(slots: number): void;
@@ -68,13 +68,12 @@ export interface AdmissionOptions {
   readonly known: KnownNodes;
   /** Default: unlimited. */
   readonly slots?: number;
-  /** Called when the first stream waits, and when none is left. */
-  readonly onQueued?: () => void;
-  readonly onEmptied?: () => void;
+  /** Called when the first stream waits for a slot, and when none is left. */
+  readonly onChange?: (isQueued: boolean) => void;
   readonly onBegun?: () => void;
 }
 
-interface Asking {
+interface WaitingStream {
   readonly group: string;
   readonly peer: string;
   /** Number of earlier waiting streams of the same connection or node. */
@@ -84,14 +83,14 @@ interface Asking {
   readonly until: number;
   readonly begin: (admitted: Admitted) => void;
   readonly refuse: () => void;
-  line: Line;
+  queue: AddressQueue;
   /** Unverified. */
   node: string | undefined;
-  isOver: boolean;
+  isDone: boolean;
 }
 
 /** Waiting streams by address, in the order of the addresses' turns. */
-type Line = Map<string, Asking[]>;
+type AddressQueue = Map<string, WaitingStream[]>;
 
 export function createAdmission(options: AdmissionOptions): Admission {
   return new FairAdmission(options);
@@ -107,24 +106,24 @@ class FairAdmission implements Admission {
   #isQueued = false;
   #waitingCount = 0;
   /** Queues of known nodes, of addresses with known nodes, and of other addresses. */
-  readonly #nodes: Line = new Map();
-  readonly #addresses: Line = new Map();
-  readonly #strange: Line = new Map();
+  readonly #knownNodes: AddressQueue = new Map();
+  readonly #knownAddresses: AddressQueue = new Map();
+  readonly #unknownAddresses: AddressQueue = new Map();
   /** Oldest first. Contains streams that no longer wait until they are the oldest ones. */
-  #waiting: Asking[] = [];
+  #waiting: WaitingStream[] = [];
   /** Waiting streams whose first request is read ahead, oldest first. */
-  readonly #lookedAt = new Set<Asking>();
+  readonly #readAhead = new Set<WaitingStream>();
   /** The next stream with priority, by node. */
-  readonly #claims = new Map<string, Asking>();
+  readonly #nextWithPriority = new Map<string, WaitingStream>();
   /** Until when a node has no priority, by node. */
-  readonly #places = new Map<string, number>();
+  readonly #priorityUntil = new Map<string, number>();
   /** Number of admitted streams without an identified node by address, and by connection. */
-  readonly #silent = new Map<string, number>();
-  readonly #silentOf = new Map<string, number>();
+  readonly #unidentifiedByAddress = new Map<string, number>();
+  readonly #unidentifiedByPeer = new Map<string, number>();
   /** Time of the first attempt of rejected connections, until one of their streams is admitted. */
-  readonly #refused = new Map<string, number>();
-  #next = 0;
-  #turns = 0;
+  readonly #rejectedSince = new Map<string, number>();
+  #nextStartMs = 0;
+  #turnCount = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: AdmissionOptions) {
@@ -134,7 +133,7 @@ class FairAdmission implements Admission {
     this.#maxWaitMs = perSecond > 0 ? maxWaitMs.withRate : maxWaitMs.byLoad;
     this.#now = now;
     this.#known = known;
-    this.#slots = new Slots(slots, now, () => this.#waiting.length > 0 && this.#wakeSooner());
+    this.#slots = new Slots(slots, now, () => this.#waiting.length > 0 && this.#reschedule());
   }
 
   get waiting(): number {
@@ -149,139 +148,152 @@ class FairAdmission implements Admission {
     this.#slots.resize(slots);
   }
 
-  ask(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, look?: Look): () => void {
+  admit(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void {
     const group = groupOfPeer(peer);
     const isKnown = this.#known.hasAny(group);
-    const line = isKnown ? this.#addresses : this.#strange;
-    const before = line.get(group) ?? [];
+    const queue = isKnown ? this.#knownAddresses : this.#unknownAddresses;
+    const queued = queue.get(group) ?? [];
     const time = this.#now();
-    const round = before.filter((other) => other.peer === peer).length;
-    const isFirst = round === 0 && !this.#silentOf.has(peer);
-    const mostOfAddress = mostSilent + (isFirst && isKnown ? reservedForFirst : 0);
-    const mostOfAll = mostWaiting + (isKnown ? reservedForKnown : 0);
-    const since = round === 0 ? (this.#refused.get(peer) ?? time) : time;
+    const round = queued.filter((other) => other.peer === peer).length;
+    const isFirst = round === 0 && !this.#unidentifiedByPeer.has(peer);
+    const maxOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnown ? reservedForReconnects : 0);
+    const maxOfAll = maxWaiting + (isKnown ? reservedForKnown : 0);
+    const since = round === 0 ? (this.#rejectedSince.get(peer) ?? time) : time;
     const until = time + this.#maxWaitMs;
-    const asking: Asking = { group, peer, round, since, until, begin, refuse, line, node: undefined, isOver: false };
+    const stream: WaitingStream = {
+      group,
+      peer,
+      round,
+      since,
+      until,
+      begin,
+      refuse,
+      queue,
+      node: undefined,
+      isDone: false,
+    };
     // It may belong to a known node, so the length of the queue does not matter yet.
-    const mayBeKnown = isKnown && round === 0 && look !== undefined;
-    if ((this.#silent.get(group) ?? 0) + before.length >= mostOfAddress) this.#refuse(asking);
-    else if (this.#waiting.length === 0 && this.#mayBeginInMs() === 0) this.#begin(asking);
-    else if (this.#waiting.length >= mostOfAll) this.#refuse(asking);
-    else if (!mayBeKnown && !this.#makesRoom(asking)) this.#refuse(asking);
+    const mayBeKnown = isKnown && round === 0 && readNode !== undefined;
+    if ((this.#unidentifiedByAddress.get(group) ?? 0) + queued.length >= maxOfAddress) this.#reject(stream);
+    else if (this.#waiting.length === 0 && this.#msUntilStart() === 0) this.#start(stream);
+    else if (this.#waiting.length >= maxOfAll) this.#reject(stream);
+    else if (!mayBeKnown && !this.#hasCapacityFor(stream)) this.#reject(stream);
     else {
-      enqueue(asking);
-      this.#waiting.push(asking);
+      enqueue(stream);
+      this.#waiting.push(stream);
       this.#waitingCount++;
-      this.#noteQueue();
+      this.#updateQueued();
       this.#wake();
-      if (round === 0 && look !== undefined) this.#lookAt(asking, look);
-      return () => this.#leave(asking);
+      if (round === 0 && readNode !== undefined) this.#startReadAhead(stream, readNode);
+      return () => this.#remove(stream);
     }
-    return nothingToLeave;
+    return noop;
   }
 
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const asking of this.#waiting.splice(0)) {
-      if (asking.isOver) continue;
-      this.#leave(asking);
-      asking.refuse();
+    for (const stream of this.#waiting.splice(0)) {
+      if (stream.isDone) continue;
+      this.#remove(stream);
+      stream.refuse();
     }
-    for (const line of [this.#nodes, this.#addresses, this.#strange]) line.clear();
-    this.#lookedAt.clear();
-    this.#claims.clear();
-    this.#noteQueue();
+    for (const queue of [this.#knownNodes, this.#knownAddresses, this.#unknownAddresses]) queue.clear();
+    this.#readAhead.clear();
+    this.#nextWithPriority.clear();
+    this.#updateQueued();
   }
 
   // ---- identification
 
-  #lookAt(asking: Asking, look: Look): void {
-    this.#lookedAt.add(asking);
-    const [oldest] = this.#lookedAt;
-    if (oldest !== undefined && this.#lookedAt.size > mostLookedAt) this.#lookedAt.delete(oldest);
-    look((node) => {
-      if (this.#lookedAt.delete(asking)) this.#named(asking, node);
+  #startReadAhead(stream: WaitingStream, readNode: NodeReader): void {
+    this.#readAhead.add(stream);
+    const [oldest] = this.#readAhead;
+    if (oldest !== undefined && this.#readAhead.size > maxReadAhead) this.#readAhead.delete(oldest);
+    readNode((node) => {
+      if (this.#readAhead.delete(stream)) this.#onNodeRead(stream, node);
     });
   }
 
-  #named(asking: Asking, node: string): void {
-    dequeue(asking);
-    const others = asking.line.get(asking.group) ?? [];
-    asking.node = node;
-    asking.round = Math.max(asking.round, others.filter((other) => other.node === node).length);
-    const isNext = this.#known.has(asking.group, node) && !this.#claims.has(placeOf(asking));
-    if (!isNext && !this.#makesRoom(asking)) {
-      this.#leave(asking);
-      this.#refuse(asking);
+  #onNodeRead(stream: WaitingStream, node: string): void {
+    dequeue(stream);
+    const queued = stream.queue.get(stream.group) ?? [];
+    stream.node = node;
+    stream.round = Math.max(stream.round, queued.filter((other) => other.node === node).length);
+    const isNext = this.#known.has(stream.group, node) && !this.#nextWithPriority.has(nodeKeyOf(stream));
+    if (!isNext && !this.#hasCapacityFor(stream)) {
+      this.#remove(stream);
+      this.#reject(stream);
       return;
     }
-    enqueue(asking);
+    enqueue(stream);
     if (!isNext) return;
-    this.#claims.set(placeOf(asking), asking);
-    this.#givePlaces();
+    this.#nextWithPriority.set(nodeKeyOf(stream), stream);
+    this.#assignPriority();
   }
 
-  #givePlaces(): void {
+  #assignPriority(): void {
     const time = this.#now();
-    for (const [place, until] of this.#places) if (until <= time) this.#places.delete(place);
-    for (const [place, asking] of this.#claims) {
-      if (this.#places.has(place)) continue;
-      this.#places.set(place, Number.POSITIVE_INFINITY);
-      this.#claims.delete(place);
-      dequeue(asking);
-      asking.line = this.#nodes;
-      asking.round = 0;
-      enqueue(asking);
+    for (const [nodeKey, until] of this.#priorityUntil) if (until <= time) this.#priorityUntil.delete(nodeKey);
+    for (const [nodeKey, stream] of this.#nextWithPriority) {
+      if (this.#priorityUntil.has(nodeKey)) continue;
+      this.#priorityUntil.set(nodeKey, Number.POSITIVE_INFINITY);
+      this.#nextWithPriority.delete(nodeKey);
+      dequeue(stream);
+      stream.queue = this.#knownNodes;
+      stream.round = 0;
+      enqueue(stream);
     }
   }
 
-  #isNext(asking: Asking): boolean {
-    return asking.node !== undefined && this.#claims.get(placeOf(asking)) === asking;
+  #isNextWithPriority(stream: WaitingStream): boolean {
+    return stream.node !== undefined && this.#nextWithPriority.get(nodeKeyOf(stream)) === stream;
   }
 
   // ---- turns
 
   /** If the queue of the address takes longer than the maximum wait, rejects its last stream in favour of an earlier one. */
-  #makesRoom(asking: Asking): boolean {
-    const all = asking.line.get(asking.group) ?? [];
+  #hasCapacityFor(stream: WaitingStream): boolean {
+    const all = stream.queue.get(stream.group) ?? [];
     // Streams that may belong to known nodes do not count.
-    const line =
-      asking.line === this.#strange ? all : all.filter((one) => !this.#lookedAt.has(one) && !this.#isNext(one));
-    if (line.length * this.#spacingMs < this.#maxWaitMs) return true;
-    const last = line.at(-1)!;
-    if (!isBefore(asking, last)) return false;
-    this.#leave(last);
-    this.#refuse(last);
+    const queue =
+      stream.queue === this.#unknownAddresses
+        ? all
+        : all.filter((one) => !this.#readAhead.has(one) && !this.#isNextWithPriority(one));
+    if (queue.length * this.#spacingMs < this.#maxWaitMs) return true;
+    const last = queue.at(-1)!;
+    if (!precedes(stream, last)) return false;
+    this.#remove(last);
+    this.#reject(last);
     return true;
   }
 
-  #refuse(asking: Asking): void {
-    const { peer, round, since } = asking;
-    asking.isOver = true;
+  #reject(stream: WaitingStream): void {
+    const { peer, round, since } = stream;
+    stream.isDone = true;
     if (round === 0) {
-      this.#refused.set(peer, since);
-      dropOldest(this.#refused, mostRefused);
+      this.#rejectedSince.set(peer, since);
+      dropOldest(this.#rejectedSince, maxRejected);
     }
-    asking.refuse();
+    stream.refuse();
   }
 
-  #leave(asking: Asking): void {
-    if (asking.isOver) return;
-    asking.isOver = true;
+  #remove(stream: WaitingStream): void {
+    if (stream.isDone) return;
+    stream.isDone = true;
     this.#waitingCount--;
-    dequeue(asking);
-    this.#lookedAt.delete(asking);
-    if (this.#isNext(asking)) this.#claims.delete(placeOf(asking));
-    if (asking.line === this.#nodes) this.#places.delete(placeOf(asking));
+    dequeue(stream);
+    this.#readAhead.delete(stream);
+    if (this.#isNextWithPriority(stream)) this.#nextWithPriority.delete(nodeKeyOf(stream));
+    if (stream.queue === this.#knownNodes) this.#priorityUntil.delete(nodeKeyOf(stream));
   }
 
-  #begin(
-    { group, peer, begin }: Pick<Asking, 'group' | 'peer' | 'begin'>,
-    turn = Math.max(this.#next, this.#now()),
+  #start(
+    { group, peer, begin }: Pick<WaitingStream, 'group' | 'peer' | 'begin'>,
+    turn = Math.max(this.#nextStartMs, this.#now()),
   ): void {
-    this.#next = turn + this.#spacingMs;
-    this.#refused.delete(peer);
+    this.#nextStartMs = turn + this.#spacingMs;
+    this.#rejectedSince.delete(peer);
     const admitted = this.#admit(group, peer);
     this.#options.onBegun?.();
     try {
@@ -295,106 +307,105 @@ class FairAdmission implements Admission {
   }
 
   #admit(group: string, peer: string): Admitted {
-    this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
-    this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
+    this.#unidentifiedByPeer.set(peer, (this.#unidentifiedByPeer.get(peer) ?? 0) + 1);
+    this.#unidentifiedByAddress.set(group, (this.#unidentifiedByAddress.get(group) ?? 0) + 1);
     let isIdentified = false;
     const identified = (): void => {
       if (isIdentified) return;
       isIdentified = true;
-      countDown(this.#silent, group);
-      countDown(this.#silentOf, peer);
+      countDown(this.#unidentifiedByAddress, group);
+      countDown(this.#unidentifiedByPeer, peer);
     };
     return { ...this.#slots.take(), identified };
   }
 
-  #mayBeginInMs(): number {
-    return Math.max(0, this.#next - this.#now(), this.#slots.freeInMs);
+  #msUntilStart(): number {
+    return Math.max(0, this.#nextStartMs - this.#now(), this.#slots.freeInMs);
   }
 
-  #noteQueue(): void {
+  #updateQueued(): void {
     const isQueued = this.#waitingCount > 0;
     if (isQueued === this.#isQueued) return;
     this.#isQueued = isQueued;
-    if (isQueued) this.#options.onQueued?.();
-    else this.#options.onEmptied?.();
+    this.#options.onChange?.(isQueued);
   }
 
   #wake(): void {
-    this.#timer ??= setTimeout(() => this.#turn(), Math.ceil(this.#mayBeginInMs()));
+    this.#timer ??= setTimeout(() => this.#admitDue(), Math.ceil(this.#msUntilStart()));
   }
 
-  #wakeSooner(): void {
+  #reschedule(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#wake();
   }
 
-  #turn(): void {
+  #admitDue(): void {
     this.#timer = undefined;
     const time = this.#now();
     // After a delay of the event loop, admit all streams that are due.
-    while (time >= this.#next && this.#slots.freeInMs === 0) {
-      this.#givePlaces();
-      const order = [this.#nodes, this.#addresses, this.#strange];
-      if (++this.#turns % turnOfLast === 0) order.reverse();
-      const asking = order.map(firstOf).find((first) => first !== undefined);
-      if (asking === undefined) break;
-      this.#leave(asking);
-      rotate(asking);
-      if (asking.line === this.#nodes) this.#places.set(placeOf(asking), time + placeMs);
-      this.#begin(asking, this.#spacingMs > 0 ? this.#next : time);
+    while (time >= this.#nextStartMs && this.#slots.freeInMs === 0) {
+      this.#assignPriority();
+      const order = [this.#knownNodes, this.#knownAddresses, this.#unknownAddresses];
+      if (++this.#turnCount % turnOfUnknown === 0) order.reverse();
+      const stream = order.map(nextStreamOf).find((first) => first !== undefined);
+      if (stream === undefined) break;
+      this.#remove(stream);
+      moveAddressToEnd(stream);
+      if (stream.queue === this.#knownNodes) this.#priorityUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
+      this.#start(stream, this.#spacingMs > 0 ? this.#nextStartMs : time);
     }
-    this.#refuseLate(time);
-    this.#waiting = this.#waiting.slice(this.#waiting.findIndex(({ isOver }) => !isOver) >>> 0);
-    this.#noteQueue();
+    this.#rejectLate(time);
+    this.#waiting = this.#waiting.slice(this.#waiting.findIndex(({ isDone }) => !isDone) >>> 0);
+    this.#updateQueued();
     if (this.#waiting.length > 0) this.#wake();
   }
 
-  #refuseLate(time: number): void {
-    for (const asking of this.#waiting) {
-      if (asking.until >= time) return;
-      if (asking.isOver) continue;
-      this.#leave(asking);
-      this.#refuse(asking);
+  #rejectLate(time: number): void {
+    for (const stream of this.#waiting) {
+      if (stream.until >= time) return;
+      if (stream.isDone) continue;
+      this.#remove(stream);
+      this.#reject(stream);
     }
   }
 }
 
 /** Order within an address: identified streams first. */
-function isBefore(one: Asking, other: Asking): boolean {
+function precedes(one: WaitingStream, other: WaitingStream): boolean {
   if ((one.node === undefined) !== (other.node === undefined)) return one.node !== undefined;
   return one.round < other.round || (one.round === other.round && one.since < other.since);
 }
 
-/** Inserts by {@link isBefore}. A new address is the last one in the order of turns. */
-function enqueue(asking: Asking): void {
-  const { line, group } = asking;
-  const others = line.get(group) ?? [];
-  const at = others.findIndex((other) => isBefore(asking, other));
-  line.set(group, others.toSpliced(at < 0 ? others.length : at, 0, asking));
+/** Inserts by {@link precedes}. A new address is the last one in the order of turns. */
+function enqueue(stream: WaitingStream): void {
+  const { queue, group } = stream;
+  const queued = queue.get(group) ?? [];
+  const at = queued.findIndex((other) => precedes(stream, other));
+  queue.set(group, queued.toSpliced(at < 0 ? queued.length : at, 0, stream));
 }
 
-function dequeue(asking: Asking): void {
-  const { line, group } = asking;
-  const left = line.get(group)?.filter((other) => other !== asking) ?? [];
-  if (left.length > 0) line.set(group, left);
-  else line.delete(group);
+function dequeue(stream: WaitingStream): void {
+  const { queue, group } = stream;
+  const left = queue.get(group)?.filter((other) => other !== stream) ?? [];
+  if (left.length > 0) queue.set(group, left);
+  else queue.delete(group);
 }
 
-function firstOf(line: Line): Asking | undefined {
-  for (const [first] of line.values()) return first;
+function nextStreamOf(queue: AddressQueue): WaitingStream | undefined {
+  for (const [first] of queue.values()) return first;
   return undefined;
 }
 
 /** The address takes its next turn after all others. */
-function rotate({ line, group }: Asking): void {
-  const left = line.get(group);
+function moveAddressToEnd({ queue, group }: WaitingStream): void {
+  const left = queue.get(group);
   if (left === undefined) return;
-  line.delete(group);
-  line.set(group, left);
+  queue.delete(group);
+  queue.set(group, left);
 }
 
-function placeOf({ group, node = '' }: Asking): string {
+function nodeKeyOf({ group, node = '' }: WaitingStream): string {
   return `${group} ${node}`;
 }
 

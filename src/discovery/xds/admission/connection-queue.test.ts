@@ -197,9 +197,8 @@ test.each([
 
 test('ConnectionQueue reports once when connections start to wait and once when they stop', async () => {
   const reports: string[] = [];
-  const onQueued = (): void => void reports.push('queued');
   const queue = new ConnectionQueue(
-    { ...options, onQueued, onEmptied: () => void reports.push('emptied') },
+    { ...options, onChange: (isQueued) => void reports.push(isQueued ? 'queued' : 'emptied') },
     1,
     noLimitMs,
   );

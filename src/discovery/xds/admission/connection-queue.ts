@@ -19,9 +19,8 @@ export interface ConnectionQueueOptions {
   readonly maxWaitMs: number;
   readonly isOpen: () => boolean;
   readonly isKnown: (group: string) => boolean;
-  /** Called when connections start and stop waiting for a slot. */
-  readonly onQueued?: () => void;
-  readonly onEmptied?: () => void;
+  /** Called when the first connection waits for a slot, and when none is left. */
+  readonly onChange?: (isQueued: boolean) => void;
   /** Called when a connection is closed because it waited too long for a slot. */
   readonly onExpired?: () => void;
 }
@@ -218,7 +217,7 @@ export class ConnectionQueue {
     const waitMs = this.#slots.freeInMs;
     const isOpen = this.#options.isOpen();
     if (isOpen && waitMs === 0) return true;
-    this.#noteQueued(true);
+    this.#setQueued(true);
     clearTimeout(this.#timer);
     if (isOpen) this.#timer = setTimeout(() => this.wake(), Math.ceil(waitMs)).unref();
     return false;
@@ -250,7 +249,7 @@ export class ConnectionQueue {
       if (entries.length === 0) turns.delete(group);
       this.#ready--;
     }
-    if (this.#ready === 0) this.#noteQueued(false);
+    if (this.#ready === 0) this.#setQueued(false);
   }
 
   #removeSilent(entry: Entry): void {
@@ -258,11 +257,10 @@ export class ConnectionQueue {
     if (silent?.delete(entry) === true && silent.size === 0) this.#silent.delete(entry.group);
   }
 
-  #noteQueued(isQueued: boolean): void {
+  #setQueued(isQueued: boolean): void {
     if (isQueued === this.#isQueued) return;
     this.#isQueued = isQueued;
-    if (isQueued) this.#options.onQueued?.();
-    else this.#options.onEmptied?.();
+    this.#options.onChange?.(isQueued);
   }
 }
 

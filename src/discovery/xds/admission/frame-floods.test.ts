@@ -106,7 +106,7 @@ const floods: readonly [string, Flood][] = [
 ];
 
 /** Connects again and again until the server resets connections. @returns whether it did */
-async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean> {
+async function isThrottled(port: number, { first, next }: Flood): Promise<boolean> {
   const until = performance.now() + maxMs;
   let sent = 0;
   while (sent < maxBytes && performance.now() < until) {
@@ -134,7 +134,7 @@ test.for(floods)(
   async ([, flood], { start }) => {
     const { port, client } = await start({ limits: { addressPace } });
     const rssBefore = process.memoryUsage.rss();
-    const attack = isHeldOff(port, flood);
+    const attack = isThrottled(port, flood);
     expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
     expect(await attack).toBe(true);
     expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(200_000_000);

@@ -159,13 +159,16 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
     // The stream was reset or exceeds a limit.
     if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
     else if (repeated !== undefined)
-      refuse(stream, withCode(`header ${repeated} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'));
+      rejectCall(
+        stream,
+        withCode(`header ${repeated} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'),
+      );
     else for (const handle of handlers) handle.call(http2, stream, ...rest);
   });
 }
 
 /** Rejects a call before grpc-js handles it. Request data is dropped until the client has read the status. */
-function refuse(stream: Stream, reason: string): void {
+function rejectCall(stream: Stream, reason: string): void {
   stream.on('error', () => {});
   stream.respond(
     {

@@ -29,25 +29,25 @@ const provenAfterMs = 30_000;
 /** Maximum number of connected nodes that are skipped to find one to evict. */
 const maxSkipped = 16;
 /** Evict a quarter of the nodes of the largest address. */
-const shareLost = 4;
+const lossDivisor = 4;
 
-interface Seen {
+interface NodeRecord {
   streams: number;
   /** Since when the node has been connected. */
   since: number;
 }
 
-interface OfAddress {
+interface AddressNodes {
   /** Least recently seen first. */
-  readonly fresh: Map<string, Seen>;
-  readonly proven: Map<string, Seen>;
+  readonly unproven: Map<string, NodeRecord>;
+  readonly proven: Map<string, NodeRecord>;
 }
 
 export class KnownNodes {
   readonly #now: () => number;
   readonly #limits: KnownNodesLimits;
   /** Least recently seen first. */
-  readonly #addresses = new Map<string, OfAddress>();
+  readonly #addresses = new Map<string, AddressNodes>();
   #count = 0;
 
   /** @param now monotonic clock in milliseconds */
@@ -61,69 +61,69 @@ export class KnownNodes {
   }
 
   has(group: string, node: string): boolean {
-    const ofAddress = this.#addresses.get(group);
-    if (ofAddress === undefined) return false;
+    const nodes = this.#addresses.get(group);
+    if (nodes === undefined) return false;
     const key = keyOf(node);
-    return ofAddress.proven.has(key) || ofAddress.fresh.has(key);
+    return nodes.proven.has(key) || nodes.unproven.has(key);
   }
 
   /** Call once for each stream, at its first ACK. */
   acknowledged(group: string, node: string): void {
-    const ofAddress = this.#seeAddress(group);
+    const nodes = this.#touchAddress(group);
     const key = keyOf(node);
-    const proven = ofAddress.proven.get(key);
-    const seen = proven ?? ofAddress.fresh.get(key) ?? this.#add();
-    const hasReturned = proven === undefined && ofAddress.fresh.has(key) && seen.streams === 0;
-    if (seen.streams++ === 0) seen.since = this.#now();
-    ofAddress.fresh.delete(key);
-    ofAddress.proven.delete(key);
-    if (proven !== undefined || hasReturned) ofAddress.proven.set(key, seen);
-    else ofAddress.fresh.set(key, seen);
-    this.#enforceLimits(ofAddress);
+    const proven = nodes.proven.get(key);
+    const record = proven ?? nodes.unproven.get(key) ?? this.#add();
+    const hasReturned = proven === undefined && nodes.unproven.has(key) && record.streams === 0;
+    if (record.streams++ === 0) record.since = this.#now();
+    nodes.unproven.delete(key);
+    nodes.proven.delete(key);
+    if (proven !== undefined || hasReturned) nodes.proven.set(key, record);
+    else nodes.unproven.set(key, record);
+    this.#enforceLimits(nodes);
     if (this.#count > this.#limits.maxTotal) this.#shrinkLargest();
   }
 
   disconnected(group: string, node: string): void {
-    const ofAddress = this.#addresses.get(group);
+    const nodes = this.#addresses.get(group);
     const key = keyOf(node);
-    const seen = ofAddress?.proven.get(key) ?? ofAddress?.fresh.get(key);
-    if (ofAddress === undefined || seen === undefined || seen.streams === 0) return;
-    if (--seen.streams > 0) return;
-    const isProven = ofAddress.proven.has(key) || this.#hasProvenItself(seen);
-    ofAddress.proven.delete(key);
-    ofAddress.fresh.delete(key);
-    (isProven ? ofAddress.proven : ofAddress.fresh).set(key, seen);
-    this.#enforceLimits(ofAddress);
+    const record = nodes?.proven.get(key) ?? nodes?.unproven.get(key);
+    if (nodes === undefined || record === undefined || record.streams === 0) return;
+    if (--record.streams > 0) return;
+    const isProven = nodes.proven.has(key) || this.#isProven(record);
+    nodes.proven.delete(key);
+    nodes.unproven.delete(key);
+    (isProven ? nodes.proven : nodes.unproven).set(key, record);
+    this.#enforceLimits(nodes);
   }
 
-  #add(): Seen {
+  #add(): NodeRecord {
     this.#count++;
     return { streams: 0, since: 0 };
   }
 
-  #seeAddress(group: string): OfAddress {
-    const ofAddress = this.#addresses.get(group) ?? { fresh: new Map(), proven: new Map() };
+  #touchAddress(group: string): AddressNodes {
+    const nodes = this.#addresses.get(group) ?? { unproven: new Map(), proven: new Map() };
     this.#addresses.delete(group);
-    this.#addresses.set(group, ofAddress);
+    this.#addresses.set(group, nodes);
     if (this.#addresses.size > this.#limits.maxAddresses) {
-      for (const [oldest, { fresh, proven }] of this.#addresses) {
+      for (const [oldest, { unproven, proven }] of this.#addresses) {
         this.#addresses.delete(oldest);
-        this.#count -= fresh.size + proven.size;
+        this.#count -= unproven.size + proven.size;
         break;
       }
     }
-    return ofAddress;
+    return nodes;
   }
 
-  #hasProvenItself({ since }: Seen): boolean {
+  #isProven({ since }: NodeRecord): boolean {
     return this.#now() - since >= provenAfterMs;
   }
 
-  #enforceLimits({ fresh, proven }: OfAddress): void {
-    if (fresh.size > this.#limits.maxNew) {
-      for (const [key, seen] of fresh) {
-        fresh.delete(key);
-        if (seen.streams > 0 && this.#hasProvenItself(seen)) proven.set(key, seen);
+  #enforceLimits({ unproven, proven }: AddressNodes): void {
+    if (unproven.size > this.#limits.maxNew) {
+      for (const [key, record] of unproven) {
+        unproven.delete(key);
+        if (record.streams > 0 && this.#isProven(record)) proven.set(key, record);
         else this.#count--;
         break;
       }
@@ -131,11 +131,11 @@ export class KnownNodes {
     if (proven.size > this.#limits.maxProven) this.#dropOne(proven);
   }
 
-  #dropOne(nodes: Map<string, Seen>): void {
+  #dropOne(nodes: Map<string, NodeRecord>): void {
     let skipped = 0;
-    for (const [key, seen] of nodes) {
+    for (const [key, record] of nodes) {
       nodes.delete(key);
-      if (seen.streams > 0 && skipped++ < maxSkipped) nodes.set(key, seen);
+      if (record.streams > 0 && skipped++ < maxSkipped) nodes.set(key, record);
       else {
         this.#count--;
         return;
@@ -144,13 +144,12 @@ export class KnownNodes {
   }
 
   #shrinkLargest(): void {
-    const sizeOf = ({ fresh, proven }: OfAddress): number => fresh.size + proven.size;
-    let largest: OfAddress | undefined;
-    for (const ofAddress of this.#addresses.values())
-      if (sizeOf(ofAddress) > (largest ? sizeOf(largest) : 0)) largest = ofAddress;
+    const sizeOf = ({ unproven, proven }: AddressNodes): number => unproven.size + proven.size;
+    let largest: AddressNodes | undefined;
+    for (const nodes of this.#addresses.values()) if (sizeOf(nodes) > (largest ? sizeOf(largest) : 0)) largest = nodes;
     if (largest === undefined) return;
-    for (let left = Math.ceil(sizeOf(largest) / shareLost); left > 0; left--) {
-      this.#dropOne(largest.fresh.size > 0 ? largest.fresh : largest.proven);
+    for (let left = Math.ceil(sizeOf(largest) / lossDivisor); left > 0; left--) {
+      this.#dropOne(largest.unproven.size > 0 ? largest.unproven : largest.proven);
     }
   }
 }

@@ -34,8 +34,8 @@ function given(perSecond = 0) {
   const admitted = new Map<string, Admitted>();
   let clients = 0;
   /** Each client has its own address. */
-  const ask = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
-    admission.ask(
+  const open = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
+    admission.admit(
       { peer: `10.0.${++clients >> 8}.${clients & 255}:1`, isTrusted },
       (stream) => {
         begun.push(name);
@@ -46,10 +46,10 @@ function given(perSecond = 0) {
     );
   /** New clients take all slots. */
   const fill = (): void => {
-    for (let i = 0; i < initialSlots; i++) ask(`new ${i}`);
+    for (let i = 0; i < initialSlots; i++) open(`new ${i}`);
     begun.length = 0;
   };
-  return { admission, ask, fill, begun, admitted, logged, views };
+  return { admission, ask: open, fill, begun, admitted, logged, views };
 }
 
 test('LoadAdmission admits a client that returns with its configuration before clients that need all of it', async () => {
@@ -126,7 +126,7 @@ test('LoadAdmission holds connections while 1,024 streams wait, until streams ar
   const { admission, ask, fill } = given();
   let woken = 0;
   const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };
-  admission.limits(ports);
+  admission.setPorts(ports);
   fill();
   const leave = Array.from({ length: 1_024 }, (_, i) => ask(`stream ${i}`));
   expect(admission.setUp.isOpen()).toBe(false);

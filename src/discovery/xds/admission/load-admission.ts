@@ -17,7 +17,7 @@ import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { AdmissionView } from '../ads-observer.ts';
 import type { FirstRequest } from '../requests/ads-request.ts';
 import { streamAdmissionWithEffects } from '../stream-admission.effects.ts';
-import { type Admission, type Admitted, createAdmission, type Look } from './ads-admission.ts';
+import { type Admission, type Admitted, createAdmission, type NodeReader } from './ads-admission.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
@@ -49,7 +49,7 @@ export interface LoadAdmissionOptions {
 }
 
 /** Calls back with the content of the first request of a stream. */
-export type LookAtFirst = (seen: (first: FirstRequest) => void) => void;
+export type FirstRequestReader = (seen: (first: FirstRequest) => void) => void;
 
 export class LoadAdmission {
   readonly #admission: Admission;
@@ -68,11 +68,11 @@ export class LoadAdmission {
   constructor(options: LoadAdmissionOptions) {
     this.#options = options;
     const { perSecond, known, logger, recorder, requests, proxies } = options;
-    const onChange = (): void => this.#noteQueue();
+    const onChange = (): void => this.#onQueueChange();
     const newAdmission = (): Admission =>
       createAdmission({
         ...{ perSecond, known, slots: initialSlots, now: () => performance.now() },
-        ...{ onQueued: onChange, onEmptied: onChange, onBegun: () => this.#noteBegun() },
+        ...{ onChange, onBegun: () => this.#onStarted() },
       });
     this.#admission = newAdmission();
     this.#returning = perSecond > 0 ? undefined : newAdmission();
@@ -80,7 +80,7 @@ export class LoadAdmission {
       ...{ requests, proxies },
       isFull: () => [...this.#admissions, this.#ports].some((stage) => stage?.isFull === true),
       applySlots: (slots) => this.#applySlots(slots),
-      onMeasured: () => this.#noteMeasured(),
+      onMeasured: () => this.#onMeasured(),
     });
     this.#actor = startRoot(machine, {
       ...{ id: 'stream-admission', input: undefined },
@@ -100,11 +100,11 @@ export class LoadAdmission {
    * @param isTrusted whether the client has a verified certificate
    * @returns to be called when the stream is closed
    */
-  ask(
+  admit(
     { peer, isTrusted }: { readonly peer: string; readonly isTrusted: boolean },
     begin: (admitted: Admitted) => void,
     refuse: () => void,
-    look: LookAtFirst,
+    readFirst: FirstRequestReader,
   ): () => void {
     const returning = isTrusted ? this.#returning : undefined;
     let isWaiting = true;
@@ -116,14 +116,14 @@ export class LoadAdmission {
         call(...args);
       };
     const both = [decided(begin), decided(refuse)] as const;
-    const lookForNode: Look = (named) =>
-      look(({ nodeId, isReturning }) => {
+    const readNode: NodeReader = (onNode) =>
+      readFirst(({ nodeId, isReturning }) => {
         if (isReturning && isWaiting && returning !== undefined) {
           leave();
-          leave = returning.ask(peer, ...both);
-        } else if (nodeId !== undefined) named(nodeId);
+          leave = returning.admit(peer, ...both);
+        } else if (nodeId !== undefined) onNode(nodeId);
       });
-    leave = this.#admission.ask(peer, ...both, lookForNode);
+    leave = this.#admission.admit(peer, ...both, readNode);
     return () => {
       isWaiting = false;
       leave();
@@ -132,14 +132,14 @@ export class LoadAdmission {
 
   /** Options for the connection queues of the ports. */
   get setUp(): ConnectionSetUp {
-    const onChange = (): void => this.#noteQueue();
+    const onChange = (): void => this.#onQueueChange();
     return {
-      ...{ slots: initialSlots, onQueued: onChange, onEmptied: onChange },
+      ...{ slots: initialSlots, onChange },
       isOpen: () => this.#waitingStreams < maxWaitingStreams,
     };
   }
 
-  limits(ports: LimitedPorts): void {
+  setPorts(ports: LimitedPorts): void {
     this.#ports = ports;
   }
 
@@ -168,18 +168,18 @@ export class LoadAdmission {
     this.#ports?.setSlots(slots);
   }
 
-  #noteBegun(): void {
+  #onStarted(): void {
     this.#begun++;
     if (this.#waitingStreams < maxWaitingStreams) this.#ports?.wake();
   }
 
-  #noteMeasured(): void {
+  #onMeasured(): void {
     // Closed streams may have left capacity.
     this.#ports?.wake();
     this.#options.onMeasured?.(this.#view);
   }
 
-  #noteQueue(): void {
+  #onQueueChange(): void {
     if (this.#isStopped) return;
     const { streams, connections } = this.#view;
     const isQueued = streams + connections > 0;

@@ -58,20 +58,20 @@ async function floodConnection(port: number, { localAddress = away, tls = false,
 function witness() {
   const refused: string[] = [];
   const lines: string[] = [];
-  const heldOff = vi.fn();
-  const observer = { connectionRefused: (why: string) => void refused.push(why), addressHeldOff: heldOff };
+  const throttled = vi.fn();
+  const observer = { connectionRefused: (why: string) => void refused.push(why), addressHeldOff: throttled };
   const logger = {
     ...silentLogger,
     warn: (event: string, fields: object = {}) => void lines.push(`${event} ${JSON.stringify(fields)}`),
   };
-  return { refused, lines, heldOff, options: { observer, logger } };
+  return { refused, lines, throttled, options: { observer, logger } };
 }
 
 test.for<[string, Flood]>([
   ['of an xDS method', {}],
   ['of an unknown method', { path: '/un/known' }],
 ])('The xDS server throttles an address that floods new connections with streams %s', async ([, flood], { start }) => {
-  const { refused, lines, heldOff, options } = witness();
+  const { refused, lines, throttled, options } = witness();
   const { port, client, server, source } = await start(options);
   const neighbour = await subscribed(client());
   const taken: boolean[] = [];
@@ -79,7 +79,7 @@ test.for<[string, Flood]>([
   expect(taken[0]).toBe(true);
   expect(taken.filter((wasTaken) => wasTaken).length).toBeLessThan(20);
   expect(refused).toContain('address held off');
-  expect(heldOff).toHaveBeenCalled();
+  expect(throttled).toHaveBeenCalled();
   expect(lines.filter((line) => line.includes(away))).toHaveLength(1);
   // Other addresses are not affected.
   source.set(clusterType, 'b');
@@ -108,7 +108,7 @@ test('The xDS server throttles silent streams like reset ones, with ENHANCE_YOUR
 test('The xDS server keeps streams of nodes at a throttled address, and accepts their reconnects within a second', async ({
   start,
 }) => {
-  const { heldOff, options } = witness();
+  const { throttled, options } = witness();
   const { port, client, server, source } = await start(options);
   const neighbour = await subscribed(client());
   await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
@@ -118,7 +118,7 @@ test('The xDS server keeps streams of nodes at a throttled address, and accepts 
       while (!isOver) await floodConnection(port, { localAddress: '127.0.0.1' });
     }),
   );
-  await eventuallyHolds(() => expect(heldOff).toHaveBeenCalled());
+  await eventuallyHolds(() => expect(throttled).toHaveBeenCalled());
   for (const name of ['b', 'c', 'd']) {
     source.set(clusterType, name);
     server.push(source.change(clusterType));
@@ -160,13 +160,13 @@ test('The xDS server serves a known node in time beside 45 useless streams a sec
 });
 
 test('The xDS server throttles the address of a node that never acknowledges a response', async ({ start }) => {
-  const { heldOff, options } = witness();
+  const { throttled, options } = witness();
   const { port, client } = await start({ ...options, limits: { addressPace: { burst: 100, firstHoldMs: 5_000 } } });
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   await stream.next();
   await floodConnection(port, { localAddress: '127.0.0.1' });
-  expect(heldOff).toHaveBeenCalledOnce();
+  expect(throttled).toHaveBeenCalledOnce();
   const again = new RawHttp2(port);
   expect(await again.begin()).toBe(false);
 });

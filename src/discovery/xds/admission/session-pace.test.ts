@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { keepPace } from './session-pace.ts';
+import { limitFrames } from './session-pace.ts';
 
 class Session extends EventEmitter {
   readonly calls: (number | string)[] = [];
@@ -23,8 +23,8 @@ test.each([
   async (event, limit) => {
     let time = 0;
     const session = new Session();
-    keepPace(session, () => time);
-    keepPace(session, () => time);
+    limitFrames(session, () => time);
+    limitFrames(session, () => time);
     for (let period = 0; period < 3; period++, time += 10_000) {
       for (let i = 0; i < limit; i++) session.emit(event);
     }

@@ -18,10 +18,10 @@ const paced = new WeakSet<PacedSession>();
 const ended = new WeakSet<PacedSession>();
 
 /** Closes the session when it exceeds a limit. Idempotent. */
-export function keepPace(
+export function limitFrames(
   session: PacedSession,
   now: () => number = () => performance.now(),
-  tooBusy: () => void = () => {},
+  onBusy: () => void = () => {},
 ): void {
   if (paced.has(session)) return;
   paced.add(session);
@@ -35,13 +35,13 @@ export function keepPace(
         count = 0;
       }
       if (++count !== maxEvents[event] + 1) return;
-      tooBusy();
-      endBusy(session);
+      onBusy();
+      closeBusySession(session);
     });
   }
 }
 
-export function endBusy(session: PacedSession): void {
+export function closeBusySession(session: PacedSession): void {
   if (ended.has(session) || session.destroyed === true) return;
   ended.add(session);
   session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);

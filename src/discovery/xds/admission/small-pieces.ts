@@ -12,11 +12,11 @@ interface Decoder {
 
 /** HTTP/2 splits large messages into frames of 16 KiB. */
 const smallBytes = 1024;
-const wholeBytes = 16 * 1024;
+const maxFrameBytes = 16 * 1024;
 const maxInterceptors = 8;
 
 /** Runs before the first byte of each call. */
-export const joinsSmallPieces: ServerInterceptor = (_, call) => {
+export const smallPiecesInterceptor: ServerInterceptor = (_, call) => {
   const decoder = decoderOf(call);
   if (decoder !== undefined) joinSmallPieces(decoder);
   return call as ServerInterceptingCall;
@@ -35,7 +35,7 @@ export function joinSmallPieces(decoder: Decoder): void {
 function joinLast(pieces: Buffer[]): void {
   while (pieces.length > 1) {
     const [one, last] = [pieces.at(-2)!, pieces.at(-1)!];
-    if (one.length > last.length || one.length > wholeBytes) return;
+    if (one.length > last.length || one.length > maxFrameBytes) return;
     const joined = Buffer.allocUnsafeSlow(one.length + last.length);
     joined.set(one);
     joined.set(last, one.length);

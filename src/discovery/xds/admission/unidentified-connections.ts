@@ -8,11 +8,11 @@
  */
 import type { Socket } from 'node:net';
 import { addressGroup, type ConnectionBounds } from '../../../runtime/fences/connection-bounds.ts';
-import { AcceptLine, acceptLineLimits } from './accept-line.ts';
+import { AcceptQueue, acceptQueueLimits } from './accept-queue.ts';
 import type { AddressPace } from './address-pace.ts';
 import { ConnectionQueue, type ConnectionQueueOptions } from './connection-queue.ts';
 import type { KnownNodes } from './known-nodes.ts';
-import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
+import { closeBusySession, limitFrames, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface UnidentifiedLimits {
   /** Time limit for identifying a node, also after the last stream of an identified node. Default 30 s. */
@@ -48,9 +48,9 @@ const busySessionCost = 400;
 /** Limit of useless streams of a connection at a throttled address. */
 const maxWasted = 20;
 /** Limit of the cost of a connection before identification, in streams. A large node costs half a MiB. */
-const maxPaid = 160;
+const maxCharged = 160;
 /** Factor of {@link TrackedConnection.wasted} each second. */
-const wasteKept = 0.9;
+const wasteDecay = 0.9;
 
 /** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
@@ -59,7 +59,7 @@ const maxQueuedBytes = 64 * 1024 * 1024;
 
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
 
-export interface ConnectionSetUp extends Pick<ConnectionQueueOptions, 'isOpen' | 'onQueued' | 'onEmptied'> {
+export interface ConnectionSetUp extends Pick<ConnectionQueueOptions, 'isOpen' | 'onChange'> {
   readonly slots: number;
 }
 
@@ -74,7 +74,7 @@ export interface UnidentifiedOptions {
   readonly maxStreams: number;
   readonly setUp: ConnectionSetUp;
   readonly refused: (why: ConnectionRefusal) => void;
-  readonly heldOff: (group: string, forMs: number) => void;
+  readonly onThrottled: (group: string, forMs: number) => void;
 }
 
 interface TrackedConnection {
@@ -82,16 +82,16 @@ interface TrackedConnection {
   readonly group: string;
   /** Current streams with an identified node. */
   streams: number;
-  wasIntroduced: boolean;
+  wasIdentified: boolean;
   /** Start of the current time without an identified node, and the bytes received before it. */
   since: number;
   bytes: number;
   /** Streams in the admission queue, and the start of the time with at least one. */
-  kept: number;
-  keptSince: number;
+  waitingStreams: number;
+  waitingSince: number;
   /** Charged cost before identification, and the part of received bytes that it includes. */
-  paid: number;
-  paidBytes: number;
+  charged: number;
+  chargedBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
   /** Useless or unidentified streams, decaying over time. */
@@ -100,11 +100,11 @@ interface TrackedConnection {
 
 export class UnidentifiedConnections {
   readonly #options: UnidentifiedOptions;
-  readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
+  readonly #acceptQueue = new AcceptQueue<Socket>(acceptQueueLimits, Math.random);
   /** Connections of addresses that are not throttled, before their set-up. */
   readonly queue: ConnectionQueue;
   /** By `host:port`, the peer of a stream. */
-  readonly #held = new Map<string, TrackedConnection>();
+  readonly #tracked = new Map<string, TrackedConnection>();
   #timer: NodeJS.Timeout | undefined;
   #emptied: PromiseWithResolvers<void> | undefined;
 
@@ -135,15 +135,15 @@ export class UnidentifiedConnections {
     socket.on('error', () => socket.destroy());
     const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
-    if (!pace.isHeldOff(group)) {
-      this.#enter(socket, group, () => {
-        if (this.#take(socket, group)) begin(false);
+    if (!pace.isThrottled(group)) {
+      this.#enqueue(socket, group, () => {
+        if (this.#track(socket, group)) begin(false);
       });
     } else if (known.hasAny(group)) {
       const turn = (): void => {
-        if (this.#take(socket, group)) begin(true);
+        if (this.#track(socket, group)) begin(true);
       };
-      if (!this.#line.add(group, socket, turn)) refused('address held off');
+      if (!this.#acceptQueue.add(group, socket, turn)) refused('address held off');
     } else {
       // After destroy(), the system would keep the connection for a minute.
       socket.resetAndDestroy();
@@ -152,24 +152,24 @@ export class UnidentifiedConnections {
   }
 
   sessionBegan(session: PacedSession, peer: string): void {
-    const held = this.#held.get(peer);
-    if (held === undefined) return;
-    held.session = session;
-    held.allowance = new StreamAllowance(session, this.#options.maxStreams);
-    keepPace(session, undefined, () => {
+    const connection = this.#tracked.get(peer);
+    if (connection === undefined) return;
+    connection.session = session;
+    connection.allowance = new StreamAllowance(session, this.#options.maxStreams);
+    limitFrames(session, undefined, () => {
       this.#options.refused('too busy');
-      this.#line.slowDown(held.group);
-      this.#spend(held.group, busySessionCost);
+      this.#acceptQueue.slowDown(connection.group);
+      this.#chargeAddress(connection.group, busySessionCost);
     });
   }
 
   streamBegan(peer: string): void {
-    const held = this.#held.get(peer);
-    if (held === undefined) return;
-    this.queue.setUpCompleted(held.socket);
-    held.wasted++;
-    this.#spend(held.group, 1);
-    this.#closeIfBusy(held);
+    const connection = this.#tracked.get(peer);
+    if (connection === undefined) return;
+    this.queue.setUpCompleted(connection.socket);
+    connection.wasted++;
+    this.#chargeAddress(connection.group, 1);
+    this.#closeIfBusy(connection);
   }
 
   /**
@@ -177,46 +177,47 @@ export class UnidentifiedConnections {
    *
    * @returns idempotent; ends the exclusion
    */
-  keepWaiting(peer: string): () => void {
-    const held = this.#held.get(peer);
-    if (held === undefined) return () => {};
-    if (held.kept++ === 0) held.keptSince = performance.now();
+  beginWait(peer: string): () => void {
+    const connection = this.#tracked.get(peer);
+    if (connection === undefined) return () => {};
+    if (connection.waitingStreams++ === 0) connection.waitingSince = performance.now();
     let isWaiting = true;
     return () => {
-      if (isWaiting && --held.kept === 0) held.since += performance.now() - held.keptSince;
+      if (isWaiting && --connection.waitingStreams === 0)
+        connection.since += performance.now() - connection.waitingSince;
       isWaiting = false;
     };
   }
 
   /** Refunds a stream that the server rejected for its own reasons. */
-  excuse(peer: string): void {
-    const held = this.#held.get(peer);
-    if (held === undefined) return;
-    held.wasted = Math.max(0, held.wasted - 1);
-    this.#options.pace.giveBack(held.group, 1);
+  refundStream(peer: string): void {
+    const connection = this.#tracked.get(peer);
+    if (connection === undefined) return;
+    connection.wasted = Math.max(0, connection.wasted - 1);
+    this.#options.pace.refund(connection.group, 1);
   }
 
   /** Call when the node of a stream is identified. */
-  introduced(peer: string): void {
-    const held = this.#held.get(peer);
-    if (held === undefined) return;
-    this.excuse(peer);
-    this.#options.pace.giveBack(held.group, held.paid);
-    held.paid = 0;
-    held.streams++;
-    held.allowance?.grow(held.streams);
-    held.wasIntroduced = true;
-    this.#options.bounds.busy(held.socket);
+  identified(peer: string): void {
+    const connection = this.#tracked.get(peer);
+    if (connection === undefined) return;
+    this.refundStream(peer);
+    this.#options.pace.refund(connection.group, connection.charged);
+    connection.charged = 0;
+    connection.streams++;
+    connection.allowance?.grow(connection.streams);
+    connection.wasIdentified = true;
+    this.#options.bounds.busy(connection.socket);
   }
 
   /** Call when a stream with an identified node ends. */
-  left(peer: string): void {
-    const held = this.#held.get(peer);
-    if (held === undefined || --held.streams > 0) return;
-    held.since = performance.now();
-    held.bytes = held.socket.bytesRead;
-    held.paidBytes = held.bytes;
-    this.#options.bounds.idle(held.socket);
+  streamEnded(peer: string): void {
+    const connection = this.#tracked.get(peer);
+    if (connection === undefined || --connection.streams > 0) return;
+    connection.since = performance.now();
+    connection.bytes = connection.socket.bytesRead;
+    connection.chargedBytes = connection.bytes;
+    this.#options.bounds.idle(connection.socket);
   }
 
   /**
@@ -226,90 +227,90 @@ export class UnidentifiedConnections {
    * @returns resolves when all connections are closed
    */
   whenEmpty(): Promise<void> {
-    this.#line.clear();
+    this.#acceptQueue.clear();
     this.queue.clear();
-    for (const { socket, wasIntroduced, session } of this.#held.values()) {
-      if (wasIntroduced) continue;
+    for (const { socket, wasIdentified, session } of this.#tracked.values()) {
+      if (wasIdentified) continue;
       if (session === undefined) socket.destroy();
       else setTimeout(() => socket.destroy(), statusLingerMs).unref();
     }
     this.#emptied ??= Promise.withResolvers<void>();
-    if (this.#held.size === 0) this.#emptied.resolve();
+    if (this.#tracked.size === 0) this.#emptied.resolve();
     return this.#emptied.promise;
   }
 
-  cut(): void {
+  destroyAll(): void {
     this.#stop();
-    this.#line.clear();
+    this.#acceptQueue.clear();
     this.queue.clear();
-    for (const { socket } of this.#held.values()) socket.destroy();
+    for (const { socket } of this.#tracked.values()) socket.destroy();
   }
 
   /** Closes connections that exceed the limits of a throttled address. */
   closeBusy(group: string): void {
-    for (const held of this.#held.values()) if (held.group === group) this.#closeIfBusy(held);
+    for (const connection of this.#tracked.values()) if (connection.group === group) this.#closeIfBusy(connection);
   }
 
-  #enter(socket: Socket, group: string, take: () => void): void {
+  #enqueue(socket: Socket, group: string, take: () => void): void {
     const { bounds, limits, refused } = this.#options;
     // At the limit, `bounds` closes another connection or rejects this one.
     if (bounds.size + this.queue.size >= limits.maxInWhole) take();
     else if (!this.queue.add(group, socket, take)) refused('too many connections');
   }
 
-  #take(socket: Socket, group: string): boolean {
+  #track(socket: Socket, group: string): boolean {
     if (!this.#options.bounds.admit(socket, socket.remoteAddress)) {
       this.#options.refused('too many connections');
       return false;
     }
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     const since = performance.now();
-    const held: TrackedConnection = {
-      ...{ socket, group, streams: 0, wasIntroduced: false, since, bytes: 0, kept: 0, keptSince: 0 },
-      ...{ paid: 0, paidBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
+    const connection: TrackedConnection = {
+      ...{ socket, group, streams: 0, wasIdentified: false, since, bytes: 0, waitingStreams: 0, waitingSince: 0 },
+      ...{ charged: 0, chargedBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
     };
-    this.#held.set(peer, held);
-    socket.once('close', () => this.#forget(peer, held));
+    this.#tracked.set(peer, connection);
+    socket.once('close', () => this.#forget(peer, connection));
     this.#timer ??= setInterval(() => this.#sweep(), Math.min(sweepMs, this.#options.limits.silentMs / 4)).unref();
-    this.#pay(held, connectionCosts[this.#options.isSecure ? 'tls' : 'plaintext']);
+    this.#charge(connection, connectionCosts[this.#options.isSecure ? 'tls' : 'plaintext']);
     return true;
   }
 
-  #pay(held: TrackedConnection, units: number): void {
-    held.paid += units;
-    this.#spend(held.group, units);
+  #charge(connection: TrackedConnection, units: number): void {
+    connection.charged += units;
+    this.#chargeAddress(connection.group, units);
   }
 
   /** Charges an unidentified client for data received since the last call. */
-  #payForBytes(held: TrackedConnection): void {
-    const units = Math.floor((held.socket.bytesRead - held.paidBytes) / bytesPerUnit);
-    if (held.streams > 0 || units <= 0) return;
-    held.paidBytes += units * bytesPerUnit;
-    this.#pay(held, units);
-    this.#closeIfBusy(held);
+  #chargeForBytes(connection: TrackedConnection): void {
+    const units = Math.floor((connection.socket.bytesRead - connection.chargedBytes) / bytesPerUnit);
+    if (connection.streams > 0 || units <= 0) return;
+    connection.chargedBytes += units * bytesPerUnit;
+    this.#charge(connection, units);
+    this.#closeIfBusy(connection);
   }
 
-  #spend(group: string, units: number): void {
-    const forMs = this.#options.pace.spend(group, units);
-    if (forMs > 0) this.#options.heldOff(group, forMs);
+  #chargeAddress(group: string, units: number): void {
+    const forMs = this.#options.pace.charge(group, units);
+    if (forMs > 0) this.#options.onThrottled(group, forMs);
   }
 
   /** Other connections of the address continue. */
-  #closeIfBusy(held: TrackedConnection): void {
-    if (held.wasted <= maxWasted && held.paid <= maxPaid) return;
-    if (!this.#options.pace.isHeldOff(held.group)) return;
-    held.wasted = 0;
-    held.paid = 0;
+  #closeIfBusy(connection: TrackedConnection): void {
+    if (connection.wasted <= maxWasted && connection.charged <= maxCharged) return;
+    if (!this.#options.pace.isThrottled(connection.group)) return;
+    connection.wasted = 0;
+    connection.charged = 0;
     this.#options.refused('too busy');
-    this.#line.slowDown(held.group);
-    if (held.session === undefined) held.socket.destroy();
-    else endBusy(held.session);
+    this.#acceptQueue.slowDown(connection.group);
+    if (connection.session === undefined) connection.socket.destroy();
+    else closeBusySession(connection.session);
   }
 
-  #forget(peer: string, held: TrackedConnection): void {
-    this.#payForBytes(held);
-    if (this.#held.get(peer) === held) this.#held.delete(peer);
-    if (this.#held.size > 0) return;
+  #forget(peer: string, connection: TrackedConnection): void {
+    this.#chargeForBytes(connection);
+    if (this.#tracked.get(peer) === connection) this.#tracked.delete(peer);
+    if (this.#tracked.size > 0) return;
     this.#stop();
     this.#emptied?.resolve();
   }
@@ -322,12 +323,12 @@ export class UnidentifiedConnections {
   #sweep(): void {
     const { silentMs, maxSilentBytes } = this.#options.limits;
     const latest = performance.now() - silentMs;
-    for (const held of this.#held.values()) {
-      held.wasted = Math.floor(held.wasted * wasteKept);
-      const { socket, streams, since, bytes, kept } = held;
+    for (const connection of this.#tracked.values()) {
+      connection.wasted = Math.floor(connection.wasted * wasteDecay);
+      const { socket, streams, since, bytes, waitingStreams } = connection;
       if (streams > 0) continue;
-      this.#payForBytes(held);
-      if ((since <= latest && kept === 0) || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
+      this.#chargeForBytes(connection);
+      if ((since <= latest && waitingStreams === 0) || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
     }
   }
 }

@@ -8,7 +8,7 @@
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../../machines/discovery/xds/ads-types.ts';
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import { versionOf } from './encoding.ts';
@@ -154,7 +154,7 @@ function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResou
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
 
-const partsOf = onceFor((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
+const partsOf = memoizeByObject((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
 
 /** Equal parts of a map are one object while it is in use. */
 function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): readonly EncodedResource[] {

@@ -2,13 +2,13 @@
  * A map of resources stored as differences from a base. Thousands of clusters that proxies of all namespaces share are stored once, and two such maps
  * are compared only where they differ from the base.
  */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { identityText, WeakValues } from '../../../model/collections/weak-values.ts';
 import type { EncodedResource } from '../resource-source.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-const layersOf = onceFor((_: ResourceMap) => new WeakValues<ResourceMap>());
+const layersOf = memoizeByObject((_: ResourceMap) => new WeakValues<ResourceMap>());
 
 /** Immutable. Ordered like the base, then additional resources. */
 export class LayeredResources implements ResourceMap {

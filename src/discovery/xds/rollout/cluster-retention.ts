@@ -17,7 +17,7 @@ import {
 import type { Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type { RolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
-import { onceForPair } from '../../../model/collections/once-for.ts';
+import { memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import { differenceOf } from '../responses/ads-sent.ts';
 import { LayeredResources } from '../responses/layered-resources.ts';
@@ -48,7 +48,7 @@ interface RetainedResponse {
 const namingTypes = [listenerType, routeType, extensionType];
 
 /** Cached by pair of maps. */
-const unionOf = onceForPair((previous: ResourceMap, after: ResourceMap) =>
+const unionOf = memoizeByPair((previous: ResourceMap, after: ResourceMap) =>
   LayeredResources.shared(after, resourcesOf(previous, differenceOf(previous, after).removed), []),
 );
 

@@ -5,7 +5,7 @@
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { extensionType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
@@ -23,8 +23,8 @@ export interface RoutedStream {
 }
 
 /** Cached by listener maps. */
-const fetchedBy = onceFor((references: ResourceReferences) =>
-  onceFor(
+const fetchedBy = memoizeByObject((references: ResourceReferences) =>
+  memoizeByObject(
     (listeners: ResourceMap): ReadonlySet<string> =>
       new Set([...listeners.values()].flatMap((listener) => [...references.routeConfigurationsOf(listener)])),
   ),

@@ -3,7 +3,7 @@
  * warm, which no response reports.
  */
 import { extensionType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
-import { onceForPair } from '../../../model/collections/once-for.ts';
+import { memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import type { EncodedResource, ResourceReferences } from '../resource-source.ts';
 import { differenceOf, type SentResources } from '../responses/ads-sent.ts';
 
@@ -41,7 +41,7 @@ export const maxListenerWarmingMs = 15_000;
 const noNames: readonly string[] = [];
 
 /** Listeners of the old map that the new one changes or removes. */
-const replacedNames = onceForPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
+const replacedNames = memoizeByPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
   const { changed, removed } = differenceOf(previous, after);
   return [...changed.filter((name) => previous.has(name)), ...removed];
 });

@@ -17,7 +17,7 @@ import {
   stepsOfLimit,
 } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
-import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
+import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { differenceOf, type ResponseSelection, type SentResources } from '../responses/ads-sent.ts';
@@ -164,7 +164,7 @@ function fetchedSecrets(
   names: readonly string[],
 ): (secret: string) => boolean {
   const unused = new Set([...names, ...newClusters.map(({ name }) => name)]);
-  return onceForName((secret) => {
+  return memoizeByName((secret) => {
     for (const cluster of resources.values()) {
       if (!unused.has(cluster.name) && secretsOf(cluster).has(secret)) return true;
     }
@@ -172,7 +172,7 @@ function fetchedSecrets(
   });
 }
 
-function onceForName(find: (name: string) => boolean): (name: string) => boolean {
+function memoizeByName(find: (name: string) => boolean): (name: string) => boolean {
   const found = new Map<string, boolean>();
   return (name) => {
     const known = found.get(name) ?? find(name);
@@ -182,8 +182,8 @@ function onceForName(find: (name: string) => boolean): (name: string) => boolean
 }
 
 /** Clusters whose new version fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
-export const updatesThatFetch = onceFor((references: ResourceReferences) =>
-  onceForPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
+export const updatesThatFetch = memoizeByObject((references: ResourceReferences) =>
+  memoizeByPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
     const { changed, added } = differenceOf(previous, after);
     if (changed.length === added.length) return [];
     const isNew = new Set(added);
@@ -206,8 +206,8 @@ function newSecrets(
   return [...secretsOf(after.get(name)!)].filter((secret) => !known.has(secret));
 }
 
-const secretUses = onceFor(({ secretsOf }: ResourceReferences) =>
-  onceFor((clusters: ResourceMap): ReadonlyMap<string, number> => {
+const secretUses = memoizeByObject(({ secretsOf }: ResourceReferences) =>
+  memoizeByObject((clusters: ResourceMap): ReadonlyMap<string, number> => {
     const uses = new Map<string, number>();
     for (const cluster of clusters.values()) {
       for (const secret of secretsOf(cluster)) uses.set(secret, (uses.get(secret) ?? 0) + 1);
@@ -217,8 +217,8 @@ const secretUses = onceFor(({ secretsOf }: ResourceReferences) =>
 );
 
 /** Clusters that fetch secrets, those with rare secrets first: Envoy already has a common secret for other clusters. */
-const fetchingClusters = onceFor((references: ResourceReferences) =>
-  onceFor((clusters: ResourceMap): readonly string[] => {
+const fetchingClusters = memoizeByObject((references: ResourceReferences) =>
+  memoizeByObject((clusters: ResourceMap): readonly string[] => {
     const uses = secretUses(references)(clusters);
     const ranked = [...clusters.values()].flatMap((cluster) => {
       const counts = [...references.secretsOf(cluster)].map((secret) => uses.get(secret)!);
@@ -272,7 +272,7 @@ function* readingUsability(
   }
 }
 
-const readUpdates = onceForPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
+const readUpdates = memoizeByPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
 
 function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, after: ResourceMap): Steps<void> {
   const reading = readUpdates(previous, after);

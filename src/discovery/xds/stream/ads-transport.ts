@@ -198,13 +198,13 @@ export function replaceDecoder(
 ): void {
   const inner = callWithStream(call);
   const grpcDecoder = field(inner, 'decoder');
-  if (typeof field(grpcDecoder, 'write') !== 'function' || field(grpcDecoder, 'readState') !== decoderAtRest) return;
+  if (typeof field(grpcDecoder, 'write') !== 'function' || field(grpcDecoder, 'readState') !== idleDecoderState) return;
   const decoder = grpcDecoder as MessageDecoder;
-  Object.assign(inner!, { decoder: wrap(decoder, () => field(decoder, 'readState') === decoderAtRest) });
+  Object.assign(inner!, { decoder: wrap(decoder, () => field(decoder, 'readState') === idleDecoderState) });
 }
 
 /** `NO_DATA` of grpc-js' stream decoder. */
-const decoderAtRest = 0;
+const idleDecoderState = 0;
 
 /** Private in grpc-js 1.14, so found by its structure. */
 function http2StreamOf(call: AdsCall): Http2Stream | undefined {

@@ -15,7 +15,7 @@ interface Kind {
   /** When the next line may be written. */
   readonly next: number;
   /** Lines omitted since the last written one. */
-  readonly leftOut: number;
+  readonly omitted: number;
   /** Time of the last occurrence. */
   readonly last: number;
   readonly isWritten: boolean;
@@ -47,23 +47,23 @@ export class RepeatedLines {
     const isOver = this.#persistsMs > 0 && earlier !== undefined && now - earlier.last > repeatAfterMs;
     const known = isOver ? undefined : earlier;
     if (known === undefined ? this.#persistsMs > 0 : now < known.next) {
-      const { next, leftOut, isWritten } = known ?? { next: now + this.#persistsMs, leftOut: 0, isWritten: false };
-      this.#kinds.set(key, { event, fields, next, leftOut: leftOut + 1, last: now, isWritten });
+      const { next, omitted, isWritten } = known ?? { next: now + this.#persistsMs, omitted: 0, isWritten: false };
+      this.#kinds.set(key, { event, fields, next, omitted: omitted + 1, last: now, isWritten });
       return;
     }
-    this.#write(event, fields, known?.leftOut ?? 0);
-    this.#kinds.set(key, { event, fields, next: now + repeatAfterMs, leftOut: 0, last: now, isWritten: true });
+    this.#write(event, fields, known?.omitted ?? 0);
+    this.#kinds.set(key, { event, fields, next: now + repeatAfterMs, omitted: 0, last: now, isWritten: true });
   }
 
   /** Writes the number of omitted lines. */
   end(): void {
-    for (const { event, fields, leftOut, isWritten } of this.#kinds.values()) {
-      if (isWritten && leftOut > 0) this.#write(event, fields, leftOut);
+    for (const { event, fields, omitted, isWritten } of this.#kinds.values()) {
+      if (isWritten && omitted > 0) this.#write(event, fields, omitted);
     }
     this.#kinds.clear();
   }
 
-  #write(event: Warning, fields: object, leftOut: number): void {
-    this.#logger.warn(event, leftOut === 0 ? fields : { ...fields, repeated: leftOut });
+  #write(event: Warning, fields: object, omitted: number): void {
+    this.#logger.warn(event, omitted === 0 ? fields : { ...fields, repeated: omitted });
   }
 }

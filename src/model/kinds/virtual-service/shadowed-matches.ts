@@ -1,6 +1,6 @@
 /** Finds matches of a VirtualService that no request reaches, because an earlier route matches all of their requests. */
 
-import { onceFor } from '../../collections/once-for.ts';
+import { memoizeByObject } from '../../collections/memoize-by-object.ts';
 import type { FieldError } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
@@ -13,7 +13,7 @@ export interface ShadowedMatch extends FieldError {
 }
 
 /** Cached per object, because checks run repeatedly. */
-export const shadowedMatches = onceFor(
+export const shadowedMatches = memoizeByObject(
   ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
     ...shadowedIn('http', http, matchesEveryRequest, new EarlierPrefixes()),
     ...shadowedIn('tls', tls, () => false),

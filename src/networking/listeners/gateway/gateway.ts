@@ -6,7 +6,7 @@ import {
   FilterChainSchema,
 } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
 import { HostIndex } from '../../../model/fields/host-index.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -203,7 +203,7 @@ function autoPassthrough(server: GatewayServer, { connection, reach }: PortConte
   });
 }
 
-const passedThroughByHost = onceFor(
+const passedThroughByHost = memoizeByObject(
   (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
 );
 

@@ -1,5 +1,5 @@
 /** Adds the services of egress listeners to the outbound plan (spec/discovery.md §8.4). */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import type { ProxyIpFamily, ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -112,7 +112,7 @@ interface HttpPlace {
 }
 
 /** In the order in which they are added. Computed once per list of services. */
-const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
+const placesOf = memoizeByObject((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
   const all = services
     .filter((service) => !isAlias(service))
     .flatMap((service) => service.ports.map((port) => ({ service, port })))

@@ -1,7 +1,7 @@
 /** Removes the request header `x-envoy-attempt-count` if `proxyHeaders.attemptCount` is disabled. */
 import type { VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import { proxySettingsOf } from '../../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -20,7 +20,7 @@ export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, pus
   return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
 }
 
-const withoutAttemptCount = onceFor((resource: EnvoyResource): EnvoyResource => {
+const withoutAttemptCount = memoizeByObject((resource: EnvoyResource): EnvoyResource => {
   const dependsOn = (): readonly ConfigKey[] => resource.dependsOn;
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
@@ -33,15 +33,15 @@ const withoutAttemptCount = onceFor((resource: EnvoyResource): EnvoyResource => 
 });
 
 /** Configurations with common blocks share the changed blocks too. */
-const blockWithoutCount = onceFor(({ fieldNumber, parts }: PartBlock<VirtualHostPart>) =>
+const blockWithoutCount = memoizeByObject(({ fieldNumber, parts }: PartBlock<VirtualHostPart>) =>
   sharedBlock(fieldNumber, parts.map(partWithoutCount)),
 );
 
-const partWithoutCount = onceFor(
+const partWithoutCount = memoizeByObject(
   ({ name, domains, rest }: VirtualHostPart) => new VirtualHostPart(name, domains, restWithoutCount(rest)),
 );
 
-const restWithoutCount = onceFor(
+const restWithoutCount = memoizeByObject(
   ({ schema, message }: Encodable) => new Encodable(schema, withoutCount(message as VirtualHost)),
 );
 

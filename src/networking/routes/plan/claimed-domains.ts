@@ -1,5 +1,5 @@
 /** Assigns each domain to the first virtual host that requests it. */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { compareText } from '../../../model/config/config.ts';
 import { type PartBlock, sharedBlock, sharedList, splitIntoBlocks } from '../../messages/part-block.ts';
 import { type DomainAssignment, differingPlaces, type PlannedHosts, virtualHostsField } from './planned-routes.ts';
@@ -38,7 +38,7 @@ function hasSameName(previousHosts: CachedVirtualHost, host: CachedVirtualHost):
 }
 
 /** Host index by domain, for a list without conflicts. */
-const ownersOf = onceFor((hosts: readonly CachedVirtualHost[]): ReadonlyMap<string, number> => {
+const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReadonlyMap<string, number> => {
   const owners = new Map<string, number>();
   for (const [place, { domains }] of hosts.entries()) for (const domain of domains.all) owners.set(domain, place);
   return owners;

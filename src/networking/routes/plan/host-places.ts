@@ -2,7 +2,7 @@
  * Indexes of a plan, which find the virtual hosts that may differ for another client. Without them, each of hundreds
  * of namespaces would check thousands of hosts.
  */
-import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
+import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import { dependsOnClient, destinationsOf } from '../translate/virtual-service-inputs.ts';
@@ -32,7 +32,7 @@ class PlacesByName {
   }
 }
 
-const reusePlaces = onceFor((hosts: readonly CachedVirtualHost[]): ReusePlaces => {
+const reusePlaces = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReusePlaces => {
   const byDestination = new PlacesByName();
   const clientDependent: number[] = [];
   for (const [place, { routes, domains, virtualService }] of hosts.entries()) {
@@ -44,7 +44,7 @@ const reusePlaces = onceFor((hosts: readonly CachedVirtualHost[]): ReusePlaces =
 });
 
 /** Group indexes by each domain that contains the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
-const placesByDomain = onceFor((groups: readonly ServiceGroup[]): Places => {
+const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places => {
   const byDomain = new PlacesByName();
   for (const [place, { service }] of groups.entries()) {
     if (!isWildcard(service.hostname)) for (const domain of widerDomains(service.hostname)) byDomain.add(domain, place);
@@ -123,7 +123,7 @@ export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): Ho
   };
 }
 
-const placesByHost = onceFor((groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
+const placesByHost = memoizeByObject((groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
   const places = new Map<string, number[]>();
   for (const [place, { service }] of groups.entries()) {
     const known = places.get(service.hostname);
@@ -149,7 +149,7 @@ export function aliasedPlacesOf(
  * Group indexes by the destinations of their routes, ignoring aliases. Computed once for all clients with the same
  * VirtualServices.
  */
-export const placesByDestination = onceForPair(
+export const placesByDestination = memoizeByPair(
   (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {
     const byHost = new PlacesByName();
     for (const [place, { service }] of groups.entries()) {

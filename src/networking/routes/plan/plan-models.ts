@@ -1,5 +1,5 @@
 /** Plans that serve as starting points for other clients, because most virtual hosts are the same for all. */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';
 import { differingHosts } from '../../sharing/differing-hosts.ts';
@@ -15,9 +15,9 @@ export interface PlanModel {
   readonly dnsDomain: string;
 }
 
-export const modelsOfGroups = onceFor((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
+export const modelsOfGroups = memoizeByObject((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
 /** The last model in a push context, for clients with a list of services of their own. */
-export const latestModels = onceFor((_: PushContext) => new Map<string, PlanModel>());
+export const latestModels = memoizeByObject((_: PushContext) => new Map<string, PlanModel>());
 /** Maximum number of models for the same services. */
 export const maxModels = 16;
 

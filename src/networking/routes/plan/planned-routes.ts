@@ -1,5 +1,5 @@
 /** A plan: virtual hosts of a route configuration, with their domains. */
-import { onceForPair } from '../../../model/collections/once-for.ts';
+import { memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { RuleRevision } from '../../../model/push-context/rule-revision.ts';
@@ -52,7 +52,7 @@ export interface DomainAssignment {
 export const virtualHostsField = 2;
 
 /** Indexes at which two lists differ. Computed once for each pair of lists. */
-export const differingPlaces = onceForPair(
+export const differingPlaces = memoizeByPair(
   (previous: readonly unknown[], current: readonly unknown[]): readonly number[] =>
     current.flatMap((item, place) => (item === previous[place] ? [] : [place])),
 );

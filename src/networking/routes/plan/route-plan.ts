@@ -3,7 +3,7 @@
  * and reuses unchanged virtual hosts, so the cost of a change is proportional to its effects.
  */
 
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { sameItems } from '../../../model/collections/same-items.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
@@ -73,7 +73,7 @@ export function* routePlanAhead(key: string, context: PlanContext): Generator<Ah
 type PlanAhead = Generator<AheadPart | undefined, void>;
 
 /** The first plan in progress of a push context, by {@link modelKey}. Several clients advance it. */
-const firstPlans = onceFor((_: PushContext) => new Map<string, PlanAhead>());
+const firstPlans = memoizeByObject((_: PushContext) => new Map<string, PlanAhead>());
 
 function* restOf(shared: PlanAhead): PlanAhead {
   for (let next = shared.next(); !next.done; next = shared.next()) yield next.value;
@@ -277,7 +277,7 @@ interface PlanInputs extends Pick<PlannedHosts, 'groups' | 'virtualServices' | '
 }
 
 /** Group indexes, computed once for each list. */
-const placesByGroup = onceFor(
+const placesByGroup = memoizeByObject(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
     new Map(groups.map((group, place) => [group, place])),
 );
@@ -395,7 +395,7 @@ function placesLeadingToChanged(
   return [...places].sort((a, b) => a - b);
 }
 
-const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
+const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
 /** @param isReusable set if the previous host was built for another client */
 function isReusableHost(

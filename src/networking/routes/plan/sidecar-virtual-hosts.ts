@@ -1,5 +1,5 @@
 /** Builds a sidecar's virtual host for a service or VirtualService (§8.5), and shares it between clients. */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -133,7 +133,7 @@ function clientTextOf(virtualService: ResolvedVirtualService | undefined, shape:
   return `${shapeTextFor(virtualService, shape)} ${namespaceTextFor(virtualService, shape.configNamespace)}`;
 }
 
-const narrowedParts = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
+const narrowedParts = memoizeByObject((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
 /** A virtual host with a subset of its domains, because other hosts have precedence for the rest. Cached by domains. */
 export function withDomains({ name, routes, part }: CachedVirtualHost, domains: readonly string[]): VirtualHostPart {

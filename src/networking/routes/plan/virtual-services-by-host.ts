@@ -1,4 +1,4 @@
-import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
+import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { mostSpecific } from '../../../model/fields/hostname.ts';
 import type { HttpMatchRequest, HttpRoute } from '../../../model/kinds/virtual-service/virtual-service.ts';
@@ -56,7 +56,7 @@ interface Rules {
   readonly byExcluded: Map<string, VirtualServicesByHost>;
 }
 
-const rulesOf = onceFor((services: readonly ResolvedVirtualService[]): Rules => {
+const rulesOf = memoizeByObject((services: readonly ResolvedVirtualService[]): Rules => {
   const conditional = services.filter((service) => !facts(service).appliesToAll);
   const anyPort = conditional.some((service) => facts(service).matches.some(({ port }) => port !== undefined));
   return { all: firstByHost(services, noneExcluded), conditional, anyPort, byExcluded: new Map() };
@@ -108,7 +108,7 @@ interface Facts {
 
 const everything: readonly HttpMatchRequest[] = [{}];
 
-const facts = onceFor(({ config }: ResolvedVirtualService): Facts => {
+const facts = memoizeByObject(({ config }: ResolvedVirtualService): Facts => {
   const matches = (config.spec.http ?? [])
     .filter(hasEffect)
     .flatMap(({ match }) => (match?.length ? match : everything));
@@ -124,7 +124,7 @@ function matchesAllClients({ never, port, sourceLabels, sourceNamespace, gateway
   return !never && port === undefined && hasNoSourceMatch && (!gateways?.length || gateways.includes('mesh'));
 }
 
-const virtualServicesOfAll = onceForPair(
+const virtualServicesOfAll = memoizeByPair(
   (groups: readonly ServiceGroup[], byHost: VirtualServicesByHost): readonly (ResolvedVirtualService | undefined)[] =>
     groups.map((group) => virtualServiceOf(group, byHost)),
 );

@@ -1,5 +1,5 @@
 /** Whether matches of VirtualServices distinguish the servers of a gateway port, by Gateway object or port. */
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { GatewayServer } from '../../gateway/merge-gateways.ts';
 import { gatewayName } from '../../gateway/placed-server.ts';
@@ -9,7 +9,7 @@ interface ServerConditions {
   readonly ports: ReadonlySet<number>;
 }
 
-const conditionsOf = onceFor(({ config }: ResolvedVirtualService): ServerConditions => {
+const conditionsOf = memoizeByObject(({ config }: ResolvedVirtualService): ServerConditions => {
   const matches = (config.spec.http ?? []).flatMap(({ match = [] }) => match);
   return {
     gateways: new Set(matches.flatMap(({ gateways = [] }) => gateways)),
@@ -26,7 +26,7 @@ export function serverText(service: ResolvedVirtualService, { gateway, server }:
 }
 
 /** Server ports in matches of VirtualServices. */
-export const matchedPorts = onceFor(
+export const matchedPorts = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlySet<number> =>
     new Set(services.flatMap((service) => [...conditionsOf(service).ports])),
 );

@@ -1,4 +1,4 @@
-import { onceFor } from '../../../model/collections/once-for.ts';
+import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import { destinationHosts } from '../../../model/push-context/resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -31,7 +31,7 @@ export function dependsOnClient(service: ResolvedVirtualService): boolean {
   return matchesSources || matchesNamespaces;
 }
 
-const anyMatchesSources = onceFor((services: readonly ResolvedVirtualService[]) =>
+const anyMatchesSources = memoizeByObject((services: readonly ResolvedVirtualService[]) =>
   services.some((service) => facts(service).matchesSources),
 );
 
@@ -40,7 +40,7 @@ export function labelsIfMatched(services: readonly ResolvedVirtualService[], sha
   return anyMatchesSources(services) ? labelsText(shape.labels) : '';
 }
 
-const anyMatchesNamespaces = onceFor((services: readonly ResolvedVirtualService[]) =>
+const anyMatchesNamespaces = memoizeByObject((services: readonly ResolvedVirtualService[]) =>
   services.some((service) => facts(service).matchesNamespaces),
 );
 
@@ -49,11 +49,11 @@ export function namespaceIfMatched(services: readonly ResolvedVirtualService[], 
 }
 
 /** Hosts whose services and DestinationRules the routes of any of these VirtualServices depend on. */
-export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = onceFor(
+export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = memoizeByObject(
   (services) => new Set(services.flatMap((service) => destinationsOf(service))),
 );
 
-const facts = onceFor((service: ResolvedVirtualService): Facts => {
+const facts = memoizeByObject((service: ResolvedVirtualService): Facts => {
   const { spec } = service.config;
   const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);
   return {

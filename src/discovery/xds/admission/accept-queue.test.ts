@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { AcceptLine, acceptLineLimits } from './accept-line.ts';
+import { AcceptQueue, acceptQueueLimits } from './accept-queue.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -20,9 +20,9 @@ class Connection extends EventEmitter {
 }
 
 /** @param randoms results of the random source; the last one repeats */
-function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}, randoms = [0]) {
-  const line = new AcceptLine<Connection>(
-    { ...acceptLineLimits, spacingMs: 20, maxWaiting: 3, maxTotal: 100, ...limits },
+function given(limits: Partial<ConstructorParameters<typeof AcceptQueue>[0]> = {}, randoms = [0]) {
+  const line = new AcceptQueue<Connection>(
+    { ...acceptQueueLimits, spacingMs: 20, maxWaiting: 3, maxTotal: 100, ...limits },
     () => (randoms.length > 1 ? randoms.shift()! : randoms[0]!),
   );
   const begun: string[] = [];
@@ -34,7 +34,7 @@ function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}
   return { line, begun, add };
 }
 
-test('AcceptLine accepts one connection of each address at a time, oldest first', () => {
+test('AcceptQueue accepts one connection of each address at a time, oldest first', () => {
   const { begun, add } = given();
   for (const name of ['a', 'b', 'c']) add(name);
   add('x', 'elsewhere');
@@ -45,7 +45,7 @@ test('AcceptLine accepts one connection of each address at a time, oldest first'
   expect(begun).toEqual(['a', 'x', 'b', 'c']);
 });
 
-test('AcceptLine accepts a quarter as fast from an address for five seconds after a busy connection, and queues a quarter as many', () => {
+test('AcceptQueue accepts a quarter as fast from an address for five seconds after a busy connection, and queues a quarter as many', () => {
   const { line, begun, add } = given({ maxWaiting: 8 });
   line.slowDown('busy');
   const busy = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
@@ -60,7 +60,7 @@ test('AcceptLine accepts a quarter as fast from an address for five seconds afte
   expect(begun.filter((name) => name.startsWith('busy'))).toHaveLength(6);
 });
 
-test('AcceptLine skips a closed connection', () => {
+test('AcceptQueue skips a closed connection', () => {
   const { begun, add } = given();
   add('a').connection.destroy();
   add('b');
@@ -68,7 +68,7 @@ test('AcceptLine skips a closed connection', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('AcceptLine closes a random connection when its queue is full', () => {
+test('AcceptQueue closes a random connection when its queue is full', () => {
   const { begun, add } = given({}, [0.3, 0.99]);
   const waiting = ['a', 'b', 'c', 'd', 'e'].map((name) => add(name));
   expect(waiting.map(({ connection }) => connection.destroyed)).toEqual([false, true, false, false, true]);
@@ -77,12 +77,12 @@ test('AcceptLine closes a random connection when its queue is full', () => {
   expect(begun).toEqual(['a', 'c', 'd']);
 });
 
-test('AcceptLine limits the waiting connections of all addresses', () => {
+test('AcceptQueue limits the waiting connections of all addresses', () => {
   const { add } = given({ maxTotal: 2 });
   expect(['a', 'b', 'c'].map((name) => add(name, `of ${name}`).hasRoom)).toEqual([true, true, false]);
 });
 
-test('AcceptLine closes waiting connections when it is cleared', () => {
+test('AcceptQueue closes waiting connections when it is cleared', () => {
   const { line, begun, add } = given();
   const { connection } = add('a');
   line.clear();
@@ -93,7 +93,7 @@ test('AcceptLine closes waiting connections when it is cleared', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('AcceptLine reports an error in the set-up of a connection and accepts the next ones', async () => {
+test('AcceptQueue reports an error in the set-up of a connection and accepts the next ones', async () => {
   const caught = uncaughtErrors();
   const { begun, add } = given();
   add('broken', 'here', () => {

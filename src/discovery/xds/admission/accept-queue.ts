@@ -9,19 +9,19 @@
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
-export interface AcceptLineLimits {
+export interface AcceptQueueLimits {
   /** Time between two accepted connections of an address. Default 5 ms. */
   readonly spacingMs: number;
   /** Waiting connections of an address; all are accepted within a second. Default 192. */
   readonly maxWaiting: number;
-  /** Divisor of the rate and of `maxWaiting` after {@link AcceptLine.slowDown}, and its duration. Default 4, 5 s. */
+  /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}, and its duration. Default 4, 5 s. */
   readonly slowFactor: number;
   readonly slowMs: number;
   /** Waiting connections of all addresses. Default 1024. */
   readonly maxTotal: number;
 }
 
-export const acceptLineLimits: AcceptLineLimits = {
+export const acceptQueueLimits: AcceptQueueLimits = {
   spacingMs: 5,
   maxWaiting: 192,
   slowFactor: 4,
@@ -43,10 +43,10 @@ interface Waiting<C> {
   readonly begin: () => void;
 }
 
-export class AcceptLine<C extends WaitingConnection> {
-  readonly #limits: AcceptLineLimits;
+export class AcceptQueue<C extends WaitingConnection> {
+  readonly #limits: AcceptQueueLimits;
   readonly #random: () => number;
-  readonly #lines = new Map<string, Waiting<C>[]>();
+  readonly #queues = new Map<string, Waiting<C>[]>();
   /** End of the slowdown by address. */
   readonly #slow = new Map<string, number>();
   #count = 0;
@@ -54,7 +54,7 @@ export class AcceptLine<C extends WaitingConnection> {
   #timer: NodeJS.Timeout | undefined;
 
   /** @param random in [0, 1) */
-  constructor(limits: AcceptLineLimits, random: () => number) {
+  constructor(limits: AcceptQueueLimits, random: () => number) {
     this.#limits = limits;
     this.#random = random;
   }
@@ -66,21 +66,21 @@ export class AcceptLine<C extends WaitingConnection> {
   add(group: string, connection: C, begin: () => void): boolean {
     const { maxTotal, slowFactor } = this.#limits;
     const maxWaiting = this.#limits.maxWaiting / (this.#isSlow(group) ? slowFactor : 1);
-    const line = this.#lines.get(group) ?? [];
-    if (line.length < maxWaiting && this.#count >= maxTotal) {
+    const queue = this.#queues.get(group) ?? [];
+    if (queue.length < maxWaiting && this.#count >= maxTotal) {
       connection.destroy();
       return false;
     }
-    this.#lines.set(group, line);
-    line.push({ connection, begin });
+    this.#queues.set(group, queue);
+    queue.push({ connection, begin });
     this.#count++;
     connection.once('close', () => this.#leave(group, connection));
     this.#wake();
-    if (line.length <= maxWaiting) return true;
-    const { connection: unlucky } = line[Math.floor(this.#random() * line.length)]!;
-    this.#leave(group, unlucky);
-    unlucky.destroy();
-    return unlucky !== connection;
+    if (queue.length <= maxWaiting) return true;
+    const { connection: evicted } = queue[Math.floor(this.#random() * queue.length)]!;
+    this.#leave(group, evicted);
+    evicted.destroy();
+    return evicted !== connection;
   }
 
   /** Call when an accepted connection sent too much. */
@@ -91,8 +91,8 @@ export class AcceptLine<C extends WaitingConnection> {
   clear(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const line of [...this.#lines.values()]) for (const { connection } of [...line]) connection.destroy();
-    this.#lines.clear();
+    for (const queue of [...this.#queues.values()]) for (const { connection } of [...queue]) connection.destroy();
+    this.#queues.clear();
     this.#count = 0;
   }
 
@@ -104,7 +104,7 @@ export class AcceptLine<C extends WaitingConnection> {
   #turn(): void {
     this.#timer = undefined;
     const isTurnOfSlow = ++this.#turns % this.#limits.slowFactor === 0;
-    for (const [group, [first]] of [...this.#lines]) {
+    for (const [group, [first]] of [...this.#queues]) {
       if (first === undefined || (!isTurnOfSlow && this.#isSlow(group))) continue;
       this.#leave(group, first.connection);
       if (first.connection.destroyed) continue;
@@ -126,11 +126,11 @@ export class AcceptLine<C extends WaitingConnection> {
   }
 
   #leave(group: string, connection: C): void {
-    const line = this.#lines.get(group) ?? [];
-    const at = line.findIndex((waiting) => waiting.connection === connection);
+    const queue = this.#queues.get(group) ?? [];
+    const at = queue.findIndex((waiting) => waiting.connection === connection);
     if (at < 0) return;
-    line.splice(at, 1);
+    queue.splice(at, 1);
     this.#count--;
-    if (line.length === 0) this.#lines.delete(group);
+    if (queue.length === 0) this.#queues.delete(group);
   }
 }

@@ -4,13 +4,17 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Generator } from '../../../networking/index.ts';
 
 /** `subjects` are those whose resources differ from the common shape. */
-export interface Layer {
+export interface SharedLayer {
   readonly common: ProxyShape;
   readonly subjects: ReadonlySet<string>;
 }
 
 /** `undefined` if the shape needs a separate list. */
-export function layerOf(context: PushContext, shape: ProxyShape, { sharing }: Generator): Layer | undefined {
+export function sharedLayerOf(
+  context: PushContext,
+  shape: ProxyShape,
+  { sharing }: Generator,
+): SharedLayer | undefined {
   for (const common of sharing?.commonShapes(shape, context) ?? []) {
     const subjects = sharing!.differing(shape, common, context);
     if (subjects !== undefined) return { common, subjects };
