@@ -85,11 +85,11 @@ test('the live export sends an ended restart once while the program runs', async
   // The previous epoch is still draining.
   expect(requests).toEqual([]);
   record(first.ends);
-  await eventually('the restart is told', () => requests.length === 1);
+  await eventually('the restart is exported', () => requests.length === 1);
   expect(requests[0]).toEqual(['hot restart', 'start', 'initialise', 'drain']);
   const second = restartOf(2);
   record([...second.begins, ...second.ends]);
-  await eventually('the next one is told', () => requests.length === 2);
+  await eventually('the next restart is exported', () => requests.length === 2);
   record(restartOf(3).begins);
   trace.end();
   await done;
@@ -103,10 +103,10 @@ test('the live export reconnects after a broken connection, and sends each recor
   const { record, trace, again, done, said } = follow(address);
   const [first, second, third] = [1, 2, 3].map(restartOf).map(({ begins, ends }) => [...begins, ...ends]);
   record(first!);
-  await eventually('the first is told', () => requests.length === 1);
+  await eventually('the first restart is exported', () => requests.length === 1);
   const back = again(header, [...first!, ...second!]);
   trace.destroy(new Error('aborted'));
-  await eventually('the second is told', () => requests.length === 2);
+  await eventually('the second restart is exported', () => requests.length === 2);
   back.write(third!.map(formatTraceLine).join(''));
   back.end();
   await done;
@@ -148,11 +148,10 @@ test('the live export continues to read from the program while a receiver hangs,
 
 test('the live export reports an unavailable receiver once and continues', async () => {
   const { record, trace, done, said } = follow('http://127.0.0.1:1');
-  for (const number of [1, 2]) {
-    const { begins, ends } = restartOf(number);
-    record([...begins, ...ends]);
-    await new Promise((resolve) => setTimeout(resolve, 150));
-  }
+  const [first, second] = [restartOf(1), restartOf(2)];
+  record([...first.begins, ...first.ends]);
+  await eventually('the first failure is reported', () => said.error !== '');
+  record([...second.begins, ...second.ends]);
   trace.end();
   await done;
   expect(said.error.split('\n').filter(Boolean)).toHaveLength(1);

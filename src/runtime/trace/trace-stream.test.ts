@@ -147,7 +147,7 @@ test('the header of a ring that has dropped records lists the actors before the 
 });
 
 test('viewers of a trace receive the remaining records and a proper end when the program ends', async () => {
-  const program = await Program.start();
+  const program = await Program.start({ endLimitMs: 60_000 });
   program.record(2_000);
   const views = [await program.view(), await program.view()];
   program.record(3_000);
