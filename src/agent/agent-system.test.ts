@@ -14,7 +14,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
 import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from '../../test/fixtures/real-envoy.ts';
-import { patienceMs } from '../../test/harness/eventually.ts';
+import { defaultDeadlineMs } from '../../test/harness/eventually.ts';
 import { linesOf } from '../../test/harness/logged-line.ts';
 import { programFile } from '../../test/harness/program-files.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
@@ -118,13 +118,13 @@ async function until(
   holds: () => boolean | Promise<boolean>,
   context: () => string = () => '',
 ): Promise<void> {
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + defaultDeadlineMs;
   for (;;) {
     const answer = await Promise.resolve()
       .then(holds)
       .catch(() => false);
     if (answer) return;
-    if (performance.now() > deadline) throw new Error(`not in ${patienceMs} ms: ${what}\n${context()}`);
+    if (performance.now() > deadline) throw new Error(`not in ${defaultDeadlineMs} ms: ${what}\n${context()}`);
     await sleep(20);
   }
 }

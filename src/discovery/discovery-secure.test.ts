@@ -64,7 +64,7 @@ it('xDS over TLS is served in addition to the plaintext port, which is opened la
   );
   expect(opened.map(({ port }) => port)).toEqual(['secure', 'plaintext']);
   expect((await plane.subscribe()).clusters).toContain(cartCluster);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('xDS over TLS requires client authentication', async () => {

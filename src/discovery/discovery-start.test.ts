@@ -75,7 +75,7 @@ async function startErrorOf(...how: Parameters<typeof ControlPlane.starting>) {
   expect(plane.records.some((record) => record.kind === 'event' && record.event.type === 'readiness.began')).toBe(
     false,
   );
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
   return { exitCode, trouble: trouble.join('\n') };
 }
 

@@ -170,7 +170,7 @@ spec:
       await eventually('the other is served', () => served(plane, 'outbound|80||other.example.com'));
       await eventually('it is gone', async () => !(await served(plane, 'outbound|81||more.example.com')));
       expect((await plane.subscribe()).clusters).toContain(cartCluster);
-      expect(plane.departures()).toEqual([]);
+      expect(plane.deviations()).toEqual([]);
     });
 
     it('removes no object before the replacement source was read', async () => {
@@ -201,7 +201,7 @@ spec:
       await eventually('what it replaces is gone', async () => !(await served(plane, moreCluster)));
       const sizes = stream.responses.map(({ resources }) => resources.length);
       expect(Math.min(...sizes)).toBeGreaterThanOrEqual(2);
-      expect(plane.departures()).toEqual([]);
+      expect(plane.deviations()).toEqual([]);
     });
   });
 
@@ -269,7 +269,7 @@ spec:
     await stream.unexpected(300);
     plane.signal();
     await plane.ended;
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   });
 });
 

@@ -4,13 +4,13 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
 import {
+  type FieldViolation,
   mustBe,
   notAllowed,
   outOfRange,
   tooLarge,
   unknownValue,
   unsupported,
-  type Violation,
 } from '../model/fields/violation.ts';
 import { isLinkLocal } from '../runtime/addresses/link-local.ts';
 import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
@@ -269,7 +269,7 @@ class SaidValues {
     return all;
   }
 
-  #wrong(name: FlagName, violation: Violation): void {
+  #wrong(name: FlagName, violation: FieldViolation): void {
     this.errors.flag(this.#place(name), violation);
   }
 

@@ -64,7 +64,7 @@ async function measure(folder: string, flags: readonly string[]): Promise<number
     await mesh.startGateway().program.line(/Envoy .* is installed: /, { deadlineMs: 300_000 });
     lap('Envoy is fetched and installed');
     mesh.startSidecar();
-    await mesh.waitForAnswer(mesh.httpTarget);
+    await mesh.waitForResponse(mesh.httpTarget);
     wholeMs = lap('a request through gateway and sidecar');
   });
   for (const problem of [...problems, ...refusedTraces]) print(problem);

@@ -29,7 +29,7 @@ export type EnvoyCommand = readonly string[];
 export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<FaultSubject> {
   const gateway = mesh.startGateway(bootstrapFile === undefined ? [] : ['--customConfigFile', bootstrapFile]);
   await mesh.waitForAgent(gateway);
-  await mesh.waitForAnswer(mesh.httpsTarget);
+  await mesh.waitForResponse(mesh.httpsTarget);
   return { name: 'pilot-agent', program: gateway.program, envoys: () => mesh.envoysOf(gateway) };
 }
 

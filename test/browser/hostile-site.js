@@ -56,7 +56,7 @@ async function listenTo(target) {
 }
 
 /** Opens the address in a window and inspects it for some time. @returns data that was visible there */
-globalThis.look = async (address) => {
+globalThis.readOpened = async (address) => {
   const opened = globalThis.open(address);
   const seen = new Set();
   const until = performance.now() + 1_500;

@@ -62,11 +62,11 @@ const admission = '--disable-admission-plugins=ServiceAccount';
  * @param place by default a free port at loopback, without controllers
  */
 export async function startApiServer(
-  say: (line: string) => void = () => {},
+  report: (line: string) => void = () => {},
   flags: readonly string[] = [],
   place?: ApiServerPlace,
 ): Promise<RunningApiServer> {
-  const binary = await findOrBuild(apiServer, say);
+  const binary = await findOrBuild(apiServer, report);
   removeAbandoned();
   // @param flags besides those that make it a cluster
   // @param place by default a free port at loopback, without controllers
@@ -170,9 +170,9 @@ async function run([program = '', ...args]: readonly string[], address: ApiServe
   const child = spawn(program, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
   endWithRunner(child);
   child.stdin?.on('error', () => {});
-  let said = '';
+  let output = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-    said = (said + chunk).slice(-4_000);
+    output = (output + chunk).slice(-4_000);
   });
   try {
     await eventually('the API server is ready', () => isReady(address), {
@@ -181,7 +181,7 @@ async function run([program = '', ...args]: readonly string[], address: ApiServe
     });
   } catch (error) {
     child.kill('SIGKILL');
-    throw new Error(`the API server does not run:\n${said}`, { cause: error });
+    throw new Error(`the API server does not run:\n${output}`, { cause: error });
   }
   return child;
 }
@@ -197,28 +197,28 @@ async function end(child: ChildProcess): Promise<void> {
 function isReady({ url, ca, adminToken }: ApiServerAddress): Promise<boolean> {
   const headers = { authorization: `Bearer ${adminToken}` };
   return new Promise((resolve, reject) => {
-    const asked = request(`${url}/readyz`, { ca, headers, agent: false, timeout: 5_000 }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode === 200);
+    const sentRequest = request(`${url}/readyz`, { ca, headers, agent: false, timeout: 5_000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
     });
-    asked.on('error', reject);
-    asked.on('timeout', () => asked.destroy(new Error('no answer')));
-    asked.end();
+    sentRequest.on('error', reject);
+    sentRequest.on('timeout', () => sentRequest.destroy(new Error('no answer')));
+    sentRequest.end();
   });
 }
 
 /** Removes the history of the store. */
 export function compact({ folder }: Pick<ApiServerAddress, 'folder'>): Promise<void> {
   return new Promise((resolve, reject) => {
-    const asked = httpRequest(
+    const sentRequest = httpRequest(
       { socketPath: join(folder, 'control.sock'), path: '/compact', method: 'POST', agent: false },
-      (answer) => {
-        answer.resume();
-        if (answer.statusCode === 200) resolve();
-        else reject(new Error(`the store was not compacted: ${answer.statusCode}`));
+      (response) => {
+        response.resume();
+        if (response.statusCode === 200) resolve();
+        else reject(new Error(`the store was not compacted: ${response.statusCode}`));
       },
     );
-    asked.on('error', reject);
-    asked.end();
+    sentRequest.on('error', reject);
+    sentRequest.end();
   });
 }

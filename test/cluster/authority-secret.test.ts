@@ -10,7 +10,7 @@ import { generateRoot } from '../../src/discovery/ca/generate-root.ts';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { makeRequest } from '../../src/identity/certificate-request.ts';
-import { askForCertificate, serverName } from '../harness/certificate-caller.ts';
+import { requestCertificateChain, serverName } from '../harness/certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -42,8 +42,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 function started(): ControlPlane {
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, secureGRPCAddr: '127.0.0.1:0' };
   // Control planes of other test files write their roots with the default name in all namespaces.
-  const own = { PILOT_CA_CERT_CONFIGMAP: `root-of-${cluster.namespace}` };
-  return new ControlPlane({ ...flags, namespace: cluster.namespace }, {}, () => {}, { ...own, ...env });
+  const ownRootName = { PILOT_CA_CERT_CONFIGMAP: `root-of-${cluster.namespace}` };
+  return new ControlPlane({ ...flags, namespace: cluster.namespace }, {}, () => {}, { ...ownRootName, ...env });
 }
 
 async function replica(): Promise<ControlPlane> {
@@ -96,7 +96,7 @@ async function certificateOf(plane: ControlPlane): Promise<string[]> {
   clients.push(client);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const bearer = await cluster.token(await cluster.account(), 'istio-ca');
-  return askForCertificate(client, { csr: makeRequest(privateKey, []), bearer });
+  return requestCertificateChain(client, { csr: makeRequest(privateKey, []), bearer });
 }
 
 it('two replicas that start simultaneously share one root', async () => {
@@ -115,8 +115,8 @@ it('two replicas that start simultaneously share one root', async () => {
   const signers = async (): Promise<(string | undefined)[]> =>
     Promise.all(
       [ports[0], ports[2]].map(async (port) => {
-        const answer = await fetch(`http://127.0.0.1:${port}/debug/authorityz`);
-        return ((await answer.json()) as Page).signer?.id;
+        const response = await fetch(`http://127.0.0.1:${port}/debug/authorityz`);
+        return ((await response.json()) as Page).signer?.id;
       }),
     );
   await eventually('both sign', async () => !(await signers()).includes(undefined));
@@ -140,7 +140,7 @@ it('a replica that starts later signs with the existing root, and keys are in no
     const key = (await textOf('ca-key.pem')).split('\n')[1]!;
     const shown = [plane.lines, plane.records, (await plane.get('/debug/authorityz')).text];
     expect(JSON.stringify(shown)).not.toContain(key.slice(0, 40));
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
     expect(troublesOf(plane)).toEqual([]);
   }
 });
@@ -156,11 +156,15 @@ it('an invalid, empty or foreign Secret is reported and the last valid one stays
   await cluster.patch(secrets, name, { data: null });
   await expectReported('ca-cert.pem is missing or empty');
   expect(await signerOf(plane)).toBe(signer);
-  const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
-  const strangerKey = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+  const foreignRoot = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
+  const foreignKey = foreignRoot.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   await cluster.patch(secrets, name, {
     metadata: { annotations: { 'chartpilot/rotation': null } },
-    data: dataFor({ 'ca-cert.pem': stranger.root.pem, 'ca-key.pem': strangerKey, 'root-cert.pem': stranger.root.pem }),
+    data: dataFor({
+      'ca-cert.pem': foreignRoot.root.pem,
+      'ca-key.pem': foreignKey,
+      'root-cert.pem': foreignRoot.root.pem,
+    }),
   });
   await expectReported('another root');
   expect(await signerOf(plane)).toBe(signer);
@@ -168,7 +172,7 @@ it('an invalid, empty or foreign Secret is reported and the last valid one stays
   await cluster.delete(secrets, name);
   await eventually('it is put back', async () => (await textOf('ca-cert.pem')) === certificate);
   expect(createsSameKey(await textOf('ca-key.pem'), key)).toBe(true);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a replica that starts with an invalid Secret creates no other one, and reports the error until the Secret is repaired', async () => {
@@ -183,7 +187,7 @@ it('a replica that starts with an invalid Secret creates no other one, and repor
   await cluster.patch(secrets, name, { data: { ...certificate, ...dataFor({ 'ca-key.pem': key }) } });
   await plane.ready();
   expect(await signerOf(plane)).toBe(root.id);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a plugged-in authority signs, also a new intermediate of its roots, but not one of a root that was not distributed', async () => {
@@ -216,7 +220,7 @@ it('a plugged-in authority signs, also a new intermediate of its roots, but not 
   await rootsAre(second);
   // A user created the Secret, so the control plane creates no other one.
   await expect(secret()).rejects.toThrow('not found');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 /** Moves the start of the current stage into the past. */
@@ -250,9 +254,9 @@ it('one replica writes a root rotation and all replicas follow; it continues aft
     return annotations?.['chartpilot/order'] === undefined;
   });
   await allAre('trusting', first, 2);
-  const before = new X509Certificate(await textOf('ca-cert.pem'));
+  const previousCertificate = new X509Certificate(await textOf('ca-cert.pem'));
   const old = await certificateOf(planes[1]!);
-  expect(new X509Certificate(old[0]!).verify(before.publicKey)).toBe(true);
+  expect(new X509Certificate(old[0]!).verify(previousCertificate.publicKey)).toBe(true);
   await planes.shift()!.stop();
   planes.push(await replica());
   await backdate(100 * dayMs);
@@ -270,21 +274,21 @@ it('one replica writes a root rotation and all replicas follow; it continues aft
   await backdate(100 * dayMs);
   await allAre('steady', next, 1);
   expect(await textOf('other-ca-key.pem')).toBe('');
-  for (const plane of planes) expect([plane.departures(), troublesOf(plane)]).toEqual([[], []]);
+  for (const plane of planes) expect([plane.deviations(), troublesOf(plane)]).toEqual([[], []]);
 });
 
 it('a root that replaces the signing root in the Secret becomes the next root of a rotation', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
-  const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
-  const key = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+  const foreignRoot = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
+  const key = foreignRoot.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   await cluster.patch(secrets, name, {
     metadata: { annotations: { 'chartpilot/rotation': null } },
-    data: dataFor({ 'ca-cert.pem': stranger.root.pem, 'ca-key.pem': key, 'root-cert.pem': stranger.root.pem }),
+    data: dataFor({ 'ca-cert.pem': foreignRoot.root.pem, 'ca-key.pem': key, 'root-cert.pem': foreignRoot.root.pem }),
   });
   await eventually('both are trusted', async () => (await page(plane)).stage === 'trusting');
   const { signer: now, roots } = await page(plane);
-  expect([now?.id, new Set(roots.map(({ id }) => id))]).toEqual([signer, new Set([signer, stranger.id])]);
+  expect([now?.id, new Set(roots.map(({ id }) => id))]).toEqual([signer, new Set([signer, foreignRoot.id])]);
   // The next root signs, and workloads have certificates of both: a third root would disconnect workloads of the first one.
   await backdate(100 * dayMs);
   await eventually('the new one signs', async () => (await page(plane)).stage === 'signing');
@@ -294,10 +298,10 @@ it('a root that replaces the signing root in the Secret becomes the next root of
     metadata: { annotations: { 'chartpilot/rotation': null } },
     data: dataFor({ 'ca-cert.pem': third.root.pem, 'ca-key.pem': thirdKey, 'root-cert.pem': third.root.pem }),
   });
-  await eventually('what was in force is put back', async () => (await textOf('ca-cert.pem')) === stranger.root.pem);
+  await eventually('what was in force is put back', async () => (await textOf('ca-cert.pem')) === foreignRoot.root.pem);
   const after = await page(plane);
-  expect([after.stage, after.signer?.id]).toEqual(['signing', stranger.id]);
-  expect(new Set(after.roots.map(({ id }) => id))).toEqual(new Set([signer, stranger.id]));
+  expect([after.stage, after.signer?.id]).toEqual(['signing', foreignRoot.id]);
+  expect(new Set(after.roots.map(({ id }) => id))).toEqual(new Set([signer, foreignRoot.id]));
 });
 
 function createsSameKey(one: string, other: string): boolean {

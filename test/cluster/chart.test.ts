@@ -107,8 +107,8 @@ describe('Helm with the chart of the control plane', () => {
 describe('the chart keeps values that have another meaning in YAML as strings', () => {
   it.each(['20', 'true', 'null', '1e3'])('in settings with the value %s', async (word) => {
     const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
-    const said = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
-    const objects = await rendered(...image, ...said, '--set-string', 'env.true=b');
+    const settings = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
+    const objects = await rendered(...image, ...settings, '--set-string', 'env.true=b');
     await applied(objects);
     for (const { metadata } of objects) expect(metadata.labels).toMatchObject({ 'istio.io/rev': word });
     const { template } = only(objects, 'Deployment').spec as { template: { spec: unknown } };
@@ -234,7 +234,7 @@ describe('the permissions of the chart', () => {
     await eventually('the certificate is there', async () => (await versionOf('dns.web')) !== undefined);
     const broken = (await change('dns.web', { data: null })).metadata.resourceVersion;
     await eventually('it is there again', async () => (await versionOf('dns.web')) !== broken);
-    expect(plane.mistakes()).toEqual([]);
+    expect(plane.unexpectedErrors()).toEqual([]);
     await change('istio-ca-secret', { metadata: { annotations: { 'chartpilot/order': 'rotate' } } });
     await eventually('a rotation has begun', async () =>
       /"trusting"/.test((await plane.get('/debug/authorityz')).text),
@@ -373,7 +373,7 @@ describe('the permissions of the chart', () => {
 
   it('for CertificateSigningRequests exist only if a signer is configured, and permit approval only for this signer', async () => {
     const group = { apiGroups: ['certificates.k8s.io'] };
-    const made = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
+    const requestRule = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
     const rulesWith = async (...values: string[]): Promise<readonly Rule[]> => {
       const all = [
         '--set',
@@ -382,9 +382,9 @@ describe('the permissions of the chart', () => {
       const { rules } = only(await rendered(...image, ...all), 'ClusterRole') as unknown as { rules: readonly Rule[] };
       return rules.filter(({ apiGroups }) => apiGroups.includes('certificates.k8s.io'));
     };
-    expect(await rulesWith('authority.approveRequests=false')).toEqual([made]);
+    expect(await rulesWith('authority.approveRequests=false')).toEqual([requestRule]);
     expect(await rulesWith()).toEqual([
-      made,
+      requestRule,
       { ...group, resources: ['certificatesigningrequests/approval'], verbs: ['update'] },
       { ...group, resources: ['signers'], resourceNames: ['example.com/mesh'], verbs: ['approve'] },
     ]);

@@ -35,13 +35,13 @@ beforeAll(async () => {
   for (const name of [system, 'shop']) await cluster.apply(namespaces, { metadata: { name } });
 });
 
-interface Asked {
+interface CheckOptions {
   readonly phase?: InstallationPhase;
   readonly revision?: string;
   readonly rights?: Rights;
 }
 
-async function checked({ phase, revision = '', rights }: Asked = {}): Promise<ClusterReport> {
+async function checked({ phase, revision = '', rights }: CheckOptions = {}): Promise<ClusterReport> {
   const server = rights === undefined ? cluster.admin : await cluster.clientWith(rights);
   const options = { namespace: system, revision, signal: never, now: Date.now() };
   const report = await checkCluster(server, { ...options, ...(phase !== undefined && { phase }) });
@@ -176,8 +176,8 @@ describe('pilot-discovery check before the installation', () => {
 
   it('reports a namespace that rejects the init container of sidecars', async () => {
     await givenLabel('shop', { 'istio-injection': 'enabled', 'pod-security.kubernetes.io/enforce': 'baseline' });
-    const [finding, ...others] = about(await checked(), 'admission');
-    expect(others).toEqual([]);
+    const [finding, ...furtherFindings] = about(await checked(), 'admission');
+    expect(furtherFindings).toEqual([]);
     expect(finding).toMatch(/^error: namespace shop rejects pods whose .*NET_ADMIN/);
   });
 });
@@ -267,10 +267,10 @@ describe('pilot-discovery check after the installation', () => {
 
 describe('pilot-discovery check', () => {
   async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-    const { executable, args: before } = pilotDiscovery();
+    const { executable, args: programArguments } = pilotDiscovery();
     return new Promise((resolve) => {
       const env = { PATH: process.env.PATH, HOME: folder };
-      execFile(executable, [...before, 'check', ...args], { env }, (error, stdout, stderr) => {
+      execFile(executable, [...programArguments, 'check', ...args], { env }, (error, stdout, stderr) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
       });
     });

@@ -45,7 +45,7 @@ export class Cluster {
   #release = (): void => {};
   #admin: Http2ApiServer | undefined;
   readonly #clients: Http2ApiServer[] = [];
-  #made = 0;
+  #createdAccounts = 0;
 
   /** @param release called when the server is no longer needed */
   async begin(address: ApiServerAddress, release = (): void => {}): Promise<void> {
@@ -85,9 +85,9 @@ export class Cluster {
 
   /** A client that closes when the test file ends. */
   client(token?: string, limits?: Partial<ApiServerLimits>): Http2ApiServer {
-    const made = new Http2ApiServer(this.access(token), limits);
-    this.#clients.push(made);
-    return made;
+    const newClient = new Http2ApiServer(this.access(token), limits);
+    this.#clients.push(newClient);
+    return newClient;
   }
 
   /** A client of a service account with only these permissions. */
@@ -97,7 +97,7 @@ export class Cluster {
 
   /** @returns the name of a new service account in the file's namespace */
   async account({ cluster, namespace }: Rights = {}): Promise<string> {
-    const name = `account-${this.#made++}`;
+    const name = `account-${this.#createdAccounts++}`;
     await this.create(serviceAccounts, { metadata: { name } });
     const subjects = [{ kind: 'ServiceAccount', name, namespace: this.namespace }];
     const grant = async (
@@ -123,14 +123,14 @@ export class Cluster {
    */
   async token(account: string, audience?: string, expirationSeconds = 600): Promise<string> {
     const spec = { expirationSeconds, ...(audience !== undefined && { audiences: [audience] }) };
-    const answer = await this.admin.request(
+    const response = await this.admin.request(
       {
         ...{ method: 'POST', resource: serviceAccounts, namespace: this.namespace, name: account },
         ...{ subresource: 'token', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec } },
       },
       never,
     );
-    return (answer.status as { token: string }).token;
+    return (response.status as { token: string }).token;
   }
 
   create(resource: ApiResource, object: ObjectToWrite): Promise<KubernetesObject> {

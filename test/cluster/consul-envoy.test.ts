@@ -40,12 +40,17 @@ it('weights, health and an outage of Consul reach Envoy without a failed request
     });
   await register('v1', '127.0.0.2');
   await register('v2', '127.0.0.3');
-  const ask = async (): Promise<string> => {
+  const requestBackend = async (): Promise<string> => {
     const { status, body } = await mesh.request('web', { port, host });
     return status === 200 ? body : String(status);
   };
   await eventually('both versions respond', async () => {
-    const seen = new Set([await ask(), await ask(), await ask(), await ask()]);
+    const seen = new Set([
+      await requestBackend(),
+      await requestBackend(),
+      await requestBackend(),
+      await requestBackend(),
+    ]);
     return seen.has('v1') && seen.has('v2');
   });
   const to = (subset: string, weight: number): object => ({ destination: { host, subset }, weight });
@@ -53,22 +58,29 @@ it('weights, health and an outage of Consul reach Envoy without a failed request
 ${destinationRule(host, { subsets: ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })) })}
 ---
 ${virtualService(host, { http: [{ route: [to('v1', 0), to('v2', 100)] }] })}`);
-  for (let at = 0; at < 10; at++) expect(await ask()).toBe('v2');
+  for (let at = 0; at < 10; at++) expect(await requestBackend()).toBe('v2');
   await mesh.apply('');
   const counts = new Map<string, number>();
   let isOver = false;
   const load = (async () => {
     while (!isOver) {
-      const answer = await ask();
-      counts.set(answer, (counts.get(answer) ?? 0) + 1);
+      const backend = await requestBackend();
+      counts.set(backend, (counts.get(backend) ?? 0) + 1);
     }
   })();
   await server.kill();
   await server.start();
   await register('v1', '127.0.0.2', 'critical');
   await eventually('the critical instance gets no requests', async () => {
-    const answers = [await ask(), await ask(), await ask(), await ask(), await ask(), await ask()];
-    return answers.every((answer) => answer === 'v2');
+    const versions = [
+      await requestBackend(),
+      await requestBackend(),
+      await requestBackend(),
+      await requestBackend(),
+      await requestBackend(),
+      await requestBackend(),
+    ];
+    return versions.every((backend) => backend === 'v2');
   });
   isOver = true;
   await load;

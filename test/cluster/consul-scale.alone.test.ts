@@ -40,9 +40,9 @@ const maxFirstReadCpuMs = 300;
 
 /** Milliseconds of processor time until the control plane is ready. */
 async function startCpuMs(plane: ControlPlane): Promise<number> {
-  const before = process.cpuUsage();
+  const cpuAtStart = process.cpuUsage();
   await plane.ready();
-  const { user, system } = process.cpuUsage(before);
+  const { user, system } = process.cpuUsage(cpuAtStart);
   return (user + system) / 1_000;
 }
 

@@ -75,18 +75,18 @@ it('services of Consul are watched over HTTP/2 with a client certificate, and re
   await eventually('the certificate is rejected', async () => /certificate/.test((await plane.view()).reason));
   expect((await plane.plane.get('/ready')).text).toMatch(/not responding, serving the last known services/);
   expect((await plane.services()).size).toBe(2);
-  const before = performance.now();
+  const startedAt = performance.now();
   files.write('client', second);
   await eventually('the new files are used', async () => (await healthOf(plane, 'web')).startsWith('127.0.0.7'));
-  expect(performance.now() - before).toBeLessThan(30_000);
+  expect(performance.now() - startedAt).toBeLessThan(30_000);
   expect(await plane.view()).toMatchObject({ condition: 'synced', transport: 'HTTP/2' });
 });
 
 it('a Consul with a certificate of another authority or for another name is never read', async () => {
   const files = new TlsFiles();
-  const [own, other] = [createAuthority('own'), createAuthority('other')];
-  files.write('server', own);
-  files.write('client', own);
+  const [ownAuthority, other] = [createAuthority('own'), createAuthority('other')];
+  files.write('server', ownAuthority);
+  files.write('client', ownAuthority);
   const server = await ConsulServer.start({
     tls: {
       ...{ caFile: files.file('server-ca.pem'), certificateFile: files.file('server.pem') },

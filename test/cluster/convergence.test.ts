@@ -28,16 +28,16 @@ const routes: ApiResource = {
   namespaced: true,
 };
 const resources = [services, configMaps, limitRanges, routes, customResourceDefinitions];
-const own = givenOwnServer(['--goaway-chance=0.02']);
-const { cluster } = own;
+const ownServer = givenOwnServer(['--goaway-chance=0.02']);
+const { cluster } = ownServer;
 
 /** Follows the cluster through a proxy until the test ends. */
 async function following() {
-  const proxy = await faultyProxy(new URL(own.server.url));
+  const proxy = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
   const lost: (string | undefined)[] = [];
   const faults: unknown[] = [];
-  const told = new Map<ApiResource, Map<string, KubernetesObject>>();
+  const reported = new Map<ApiResource, Map<string, KubernetesObject>>();
   let synced = 0;
   const effects = new InformerEffects({
     server: client,
@@ -49,7 +49,7 @@ async function following() {
   });
   for (const resource of resources) {
     const objects = new Map<string, KubernetesObject>();
-    told.set(resource, objects);
+    reported.set(resource, objects);
     effects.addReader(resource, (changes) => {
       for (const change of changes) {
         const known = objects.get(change.key);
@@ -60,7 +60,7 @@ async function following() {
     });
   }
   const actor = startRoot(effects.machine(), {
-    ...{ id: 'api-server-0', input: { server: own.server.url, resources: effects.resources, firstInformer: 1 } },
+    ...{ id: 'api-server-0', input: { server: ownServer.server.url, resources: effects.resources, firstInformer: 1 } },
     onError: (error) => void faults.push(error),
   });
   onTestFinished(() => {
@@ -78,7 +78,7 @@ async function following() {
           () => [],
         );
         expect(contentOf([...effects.storeOf(resource).entries()].map(([, object]) => object))).toEqual(there);
-        expect(contentOf([...told.get(resource)!.values()])).toEqual(there);
+        expect(contentOf([...reported.get(resource)!.values()])).toEqual(there);
       }
       return true;
     });
@@ -114,10 +114,10 @@ it('informers lose nothing when the API server is killed, and keep the last know
   const { effects, lost, converged } = await following();
   await converged();
   const known = effects.storeOf(services).size;
-  await own.server.kill();
+  await ownServer.server.kill();
   await eventually('it is missed', () => lost.length > 0);
   expect(effects.storeOf(services).size).toBe(known);
-  await own.server.start();
+  await ownServer.server.start();
   await cluster.create(services, { metadata: { name: 'after-the-kill' }, spec: { ports } });
   await cluster.delete(services, 'first');
   await converged();
@@ -143,8 +143,8 @@ it('objects that were deleted, recreated and compacted during an outage are repo
   const { effects, proxy, converged } = await following();
   await converged();
   const uidOf = (name: string) => effects.storeOf(limitRanges).get(`${cluster.namespace}/${name}`)?.metadata.uid;
-  const before = uidOf('replaced');
-  expect(before).toBeDefined();
+  const previousUid = uidOf('replaced');
+  expect(previousUid).toBeDefined();
   // The connection passes no bytes, so later changes are never received as events.
   proxy.stall();
   for (const name of ['gone', 'replaced']) await cluster.delete(limitRanges, name);
@@ -152,5 +152,9 @@ it('objects that were deleted, recreated and compacted during an outage are repo
   await cluster.create(limitRanges, { metadata: { name: 'new' }, ...limits });
   await cluster.compact();
   await converged();
-  expect([uidOf('gone'), uidOf('replaced') === before, uidOf('new') === undefined]).toEqual([undefined, false, false]);
+  expect([uidOf('gone'), uidOf('replaced') === previousUid, uidOf('new') === undefined]).toEqual([
+    undefined,
+    false,
+    false,
+  ]);
 });

@@ -50,7 +50,7 @@ interface ToSend {
   readonly version?: string;
 }
 
-let made = 0;
+let count = 0;
 
 /** The object as it would be stored (`dryRun`). */
 async function sent({ kind, spec, version }: ToSend, query: Record<string, string> = {}): Promise<KubernetesObject> {
@@ -58,7 +58,7 @@ async function sent({ kind, spec, version }: ToSend, query: Record<string, strin
   const { namespace } = cluster;
   const body = {
     apiVersion: `${resource.group}/${resource.version}`,
-    ...{ kind: resource.kind, metadata: { name: `object-${made++}`, namespace }, spec },
+    ...{ kind: resource.kind, metadata: { name: `object-${count++}`, namespace }, spec },
   };
   return cluster.admin.request(
     { method: 'POST', resource, namespace, body, query: { dryRun: 'All', ...query } },
@@ -71,8 +71,8 @@ const isTaken = (kind: KindName, spec: unknown): boolean => E.isRight(kinds[kind
 function withoutNull(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNull);
   if (!isObject(value)) return value;
-  const said = Object.entries(value).filter(([, field]) => field !== null);
-  return Object.fromEntries(said.map(([name, field]) => [name, withoutNull(field)]));
+  const presentFields = Object.entries(value).filter(([, field]) => field !== null);
+  return Object.fromEntries(presentFields.map(([name, field]) => [name, withoutNull(field)]));
 }
 
 describe('the CRDs of pilot-discovery crds', () => {

@@ -26,8 +26,8 @@ import {
   writeSlice,
 } from './mesh-objects.ts';
 
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
 const kubeconfig = join(folder, 'config');
 
@@ -104,8 +104,8 @@ it('services, endpoints and routes of the cluster and their changes are served',
   );
   await writeSlice(cluster, 'web', ['10.1.0.1']);
   await cluster.delete(of.virtualServices, 'moves');
-  expect(plane.departures()).toEqual([]);
-  expect(plane.mistakes()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
+  expect(plane.unexpectedErrors()).toEqual([]);
 });
 
 /**
@@ -159,11 +159,11 @@ it('an invalid object keeps its last valid version, an invalid new restriction d
   const plane = await following();
   const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];
   await cluster.apply(of.virtualServices, { metadata: { name: 'mended' }, spec: { hosts: [hostOf('web')], http } });
-  const told = loggedLine('object.rejected', {
+  const rejections = loggedLine('object.rejected', {
     ...{ place: 'k8s://', object: `VirtualService ${cluster.namespace}/mended` },
     reason: /spec\.http\[0\]\.timeout: /,
   });
-  await eventually('it is told', () => plane.troubles().some((line) => told.test(line)));
+  await eventually('it is told', () => plane.troubles().some((line) => rejections.test(line)));
   expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'PERMIT' } });
   const closed = async (): Promise<boolean> =>
@@ -178,7 +178,7 @@ it('an invalid object keeps its last valid version, an invalid new restriction d
   );
   await cluster.delete(of.policies, 'closed');
   await cluster.delete(of.virtualServices, 'mended');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a kind that is defined later is read from then on, in any of its versions that the server has', async () => {
@@ -192,7 +192,7 @@ it('a kind that is defined later is read from then on, in any of its versions th
   };
   await eventually('one is written', () => cluster.apply(older, { metadata: { name: 'late' }, spec }));
   await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|80||late.example.com'));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('objects of another revision are ignored, for any revision of the control plane', async () => {
@@ -239,7 +239,7 @@ it('objects of configuration directories are read with those of the cluster, and
     (await routedTo(plane, hostOf('web'))).includes(clusterOf('web')),
   );
   await cluster.delete(of.virtualServices, 'both');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('/ready names the kinds that the control plane has no permission to read', async () => {
@@ -253,7 +253,7 @@ it('/ready names the kinds that the control plane has no permission to read', as
     const plane = new ControlPlane(flags, {}, undefined, { POD_NAMESPACE: cluster.namespace });
     const text = async (): Promise<string> => (await plane.get('/ready').catch(() => ({ text: '' }))).text;
     await eventually('it is named', async () => expected.test(await text()));
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   };
   await waiting('few', everywhere, /: loading mesh config \(Kubernetes: waiting for .*configmaps.* is forbidden/);
   const more = /: syncing configuration, waiting for .*k8s:\/\/.*\(Kubernetes: waiting for .* is forbidden/;
@@ -262,24 +262,24 @@ it('/ready names the kinds that the control plane has no permission to read', as
 
 it('a killed API server removes no configuration, and changes during its outage arrive afterwards', async () => {
   const plane = await following();
-  const before = await clustersOf(plane);
-  await own.server.kill();
+  const clustersBefore = await clustersOf(plane);
+  await ownServer.server.kill();
   await eventually('it is logged', () => linesOf(plane.lines, 'kubernetes.unresponsive').length > 0);
-  expect(await clustersOf(plane)).toEqual(before);
+  expect(await clustersOf(plane)).toEqual(clustersBefore);
   const late = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {});
   await eventually('another one waits for it', async () =>
     /not ready: .*the API server https:.* does not respond/.test(
       (await late.get('/ready').catch(() => ({ text: '' }))).text,
     ),
   );
-  await own.server.start();
+  await ownServer.server.start();
   await writeSlice(cluster, 'web', ['10.1.0.77']);
   await eventually('there is another endpoint', async () =>
     (await endpointsOf(plane, clusterOf('web'))).includes('10.1.0.77'),
   );
   await late.ready();
-  expect((await clustersOf(late)).sort()).toEqual(before.toSorted());
-  expect([...plane.departures(), ...late.departures()]).toEqual([]);
+  expect((await clustersOf(late)).sort()).toEqual(clustersBefore.toSorted());
+  expect([...plane.deviations(), ...late.deviations()]).toEqual([]);
 });
 
 it('the ConfigMap of the mesh is watched and applies over the shared one if there is no file; an invalid or missing one changes nothing', async () => {
@@ -307,5 +307,5 @@ it('the ConfigMap of the mesh is watched and applies over the shared one if ther
   await write('marker', '');
   writeFileSync(join(plane.root, 'mesh'), 'trustDomain: file.example\n');
   await eventually('the file counts', async () => JSON.stringify(await mesh()).includes('file.example'));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });

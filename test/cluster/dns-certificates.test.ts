@@ -21,15 +21,15 @@ beforeAll(() => writeKubeconfig(kubeconfig, cluster));
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Wanted {
+interface ExpectedCertificate {
   readonly secretName: string;
   readonly dnsNames: readonly string[];
 }
 
-const meshFile = (root: string, certificates: readonly Wanted[]): void =>
+const meshFile = (root: string, certificates: readonly ExpectedCertificate[]): void =>
   writeFileSync(join(root, 'mesh'), JSON.stringify({ certificates }));
 
-async function given(...certificates: Wanted[]): Promise<ControlPlane> {
+async function given(...certificates: ExpectedCertificate[]): Promise<ControlPlane> {
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace };
   const plane = new ControlPlane(
     { ...flags, secureGRPCAddr: '127.0.0.1:0' },
@@ -61,11 +61,11 @@ it('each DNS certificate has a Secret with key, chain and names; a missing, inva
   const web = { secretName: 'dns.web', dnsNames: ['web.shop.svc', '*.web.shop.svc'] };
   const plane = await given(web);
   await eventually('it is there', async () => (await secretOf('dns.web')) !== undefined);
-  const made = (await secretOf('dns.web'))!;
-  expect(made.type).toBe('istio.io/dns-key-and-cert');
-  expect(Object.keys(made.texts).sort()).toEqual(['cert-chain.pem', 'key.pem', 'root-cert.pem']);
-  const [certificate, ...intermediates] = readCertificates(made.texts['cert-chain.pem']!);
-  const roots = readCertificates(made.texts['root-cert.pem']!);
+  const issuedSecret = (await secretOf('dns.web'))!;
+  expect(issuedSecret.type).toBe('istio.io/dns-key-and-cert');
+  expect(Object.keys(issuedSecret.texts).sort()).toEqual(['cert-chain.pem', 'key.pem', 'root-cert.pem']);
+  const [certificate, ...intermediates] = readCertificates(issuedSecret.texts['cert-chain.pem']!);
+  const roots = readCertificates(issuedSecret.texts['root-cert.pem']!);
   expect(certificate!.alternativeNames?.dns).toEqual(web.dnsNames);
   expect(findPath({ certificate: certificate!, intermediates, roots, at: new Date() })).toHaveProperty('path');
   expect(roots[0]!.pem).toBe((await secretOf('istio-ca-secret'))!.texts['root-cert.pem']);
@@ -75,7 +75,7 @@ it('each DNS certificate has a Secret with key, chain and names; a missing, inva
   await eventually('it has a key', async () => (await secretOf('dns.web'))!.texts['key.pem']!.includes('PRIVATE KEY'));
   meshFile(plane.root, [{ ...web, dnsNames: ['other.shop.svc'] }]);
   await eventually('it has other names', async () => (await namesIn('dns.web'))?.join() === 'other.shop.svc');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a Secret of another owner with the name of a DNS certificate stays unchanged and is reported; the others are created', async () => {
@@ -86,7 +86,7 @@ it('a Secret of another owner with the name of a DNS certificate stays unchanged
     { secretName: 'dns.free', dnsNames: ['free.shop.svc'] },
   );
   await eventually('the other is there', async () => (await namesIn('dns.free'))?.join() === 'free.shop.svc');
-  const isTold = (line: string): boolean => /dns\.taken.*already exists/.test(line);
-  await eventually('it is told', () => plane.lines.some(isTold));
+  const isConflictReport = (line: string): boolean => /dns\.taken.*already exists/.test(line);
+  await eventually('it is told', () => plane.lines.some(isConflictReport));
   expect(await secretOf('dns.taken')).toEqual({ type: 'Opaque', texts: { password: 'mine' } });
 });

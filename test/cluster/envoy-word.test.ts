@@ -62,7 +62,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const ring = (least: number) =>
+const ring = (minimum: number) =>
   cluster.apply(filters, {
     metadata: { name: 'ring' },
     spec: {
@@ -71,7 +71,10 @@ const ring = (least: number) =>
           ...{ applyTo: 'CLUSTER', match: { cluster: { name: 'outbound|8080||cart.example.com' } } },
           patch: {
             operation: 'MERGE',
-            value: { lb_policy: 'RING_HASH', ring_hash_lb_config: { minimum_ring_size: least, maximum_ring_size: 64 } },
+            value: {
+              lb_policy: 'RING_HASH',
+              ring_hash_lb_config: { minimum_ring_size: minimum, maximum_ring_size: 64 },
+            },
           },
         },
       ],
@@ -96,14 +99,14 @@ async function conditionsOf(resource: ApiResource, name: string): Promise<Record
  * @returns the conditions, and the time that it took
  */
 async function until(
-  what: string,
+  description: string,
   resource: ApiResource,
   name: string,
   isSo: (conditions: Record<string, Condition>) => boolean,
 ): Promise<{ conditions: Record<string, Condition>; tookMs: number }> {
   const from = performance.now();
   const conditions = await eventually(
-    what,
+    description,
     async () => {
       const now = await conditionsOf(resource, name);
       return isSo(now) ? now : undefined;
@@ -123,9 +126,9 @@ async function contexts(): Promise<number> {
 async function settledContexts(): Promise<number> {
   let last = -1;
   return eventually('no more of them come', async () => {
-    const before = last;
+    const previousCount = last;
     last = await contexts();
-    if (before === last) return last;
+    if (previousCount === last) return last;
     await sleep(1_000);
     return undefined;
   });
@@ -191,7 +194,7 @@ it('status writes cause no push, and fields of other writers stay', async () => 
     lastTransitionTime: '2026-01-01T00:00:00Z',
   };
   await cluster.patch(of.virtualServices, 'cart', { status: { conditions: [foreign] } }, 'status');
-  const before = await settledContexts();
+  const previousCount = await settledContexts();
   for (const [round, timeout] of ['3s', '4s', '5s'].entries()) {
     const { metadata } = await route('cart', timeout);
     const { conditions } = await until(
@@ -202,7 +205,7 @@ it('status writes cause no push, and fields of other writers stay', async () => 
     );
     expect(conditions.Audited).toEqual(foreign);
     // One context for each change of the object, and none for its status writes.
-    expect(await contexts()).toBe(before + round + 1);
+    expect(await contexts()).toBe(previousCount + round + 1);
   }
 });
 

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, inject } from 'vitest';
 import { type RunningApiServer, startApiServer } from './api-server-process.ts';
 import { Cluster } from './cluster.ts';
-import type { ClusterAnswer } from './global-setup.ts';
+import type { ClusterResponse } from './global-setup.ts';
 
 /** Call it at the top level of a file. The cluster is available when the tests run. */
 export function givenCluster(): Cluster {
@@ -46,9 +46,9 @@ async function beginInRun(cluster: Cluster): Promise<void> {
   const socket = connect(inject('clusterSocket'));
   socket.on('error', () => {});
   for await (const line of createInterface(socket)) {
-    const answer = JSON.parse(line) as ClusterAnswer;
-    if ('failed' in answer) throw new Error(answer.failed);
-    await cluster.begin(answer.address, () => void socket.destroy());
+    const response = JSON.parse(line) as ClusterResponse;
+    if ('failed' in response) throw new Error(response.failed);
+    await cluster.begin(response.address, () => void socket.destroy());
     return;
   }
   throw new Error('the run has no API server');

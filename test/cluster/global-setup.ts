@@ -20,7 +20,7 @@ declare module 'vitest' {
 }
 
 /** Response to a file. */
-export type ClusterAnswer = { readonly address: ApiServerAddress } | { readonly failed: string };
+export type ClusterResponse = { readonly address: ApiServerAddress } | { readonly failed: string };
 
 /** The next file of the run connects within this time in milliseconds; restarting the server takes five seconds. */
 const lingerMs = 1_500;
@@ -56,8 +56,8 @@ class ServerKeeper {
     // Without reading, the end of the connection would not be noticed.
     socket.resume();
     this.#running ??= startApiServer((line) => console.error(line));
-    const answer = await this.#running.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));
-    socket.write(`${JSON.stringify(answer)}\n`);
+    const response = await this.#running.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));
+    socket.write(`${JSON.stringify(response)}\n`);
   }
 
   async end(): Promise<void> {
@@ -71,6 +71,6 @@ class ServerKeeper {
   }
 }
 
-function addressOf({ url, ca, adminToken, folder }: RunningApiServer): ClusterAnswer {
+function addressOf({ url, ca, adminToken, folder }: RunningApiServer): ClusterResponse {
   return { address: { url, ca, adminToken, folder } };
 }

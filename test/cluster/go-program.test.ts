@@ -46,8 +46,8 @@ function given() {
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
-    return { said, code };
+    const [output, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+    return { output, code };
   };
   return {
     run,
@@ -68,9 +68,9 @@ it('findOrBuild builds a program once for concurrent callers and reuses it', asy
 
 it('findOrBuild reports the output of a failed Go build, leaves no file, and builds again', async () => {
   const { run, builds, cache } = given();
-  const { said, code } = await run({ BROKEN: 'yes' });
+  const { output, code } = await run({ BROKEN: 'yes' });
   expect(code).toBe(1);
-  expect(said).toContain('cannot find module');
+  expect(output).toContain('cannot find module');
   const [digest = ''] = readdirSync(cache);
   expect(readdirSync(join(cache, digest))).toEqual([]);
   expect((await run()).code).toBe(0);
@@ -89,7 +89,7 @@ it('findOrBuild waits for no process that exited', async () => {
 
 it('findOrBuild reports that Go is missing', async () => {
   const { run } = given();
-  const { said, code } = await run({ PATH: dirname(process.execPath) });
+  const { output, code } = await run({ PATH: dirname(process.execPath) });
   expect(code).toBe(1);
-  expect(said).toContain('Install Go');
+  expect(output).toContain('Install Go');
 });

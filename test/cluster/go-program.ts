@@ -111,7 +111,7 @@ export const mergeOracle: GoProgram = {
 
 /** A build takes ten minutes of processor time, on a machine with six other processes. */
 const buildLimitMs = 45 * 60_000;
-const tellEveryMs = 30_000;
+const reportIntervalMs = 30_000;
 
 /**
  * @param report receives each line of progress
@@ -179,20 +179,20 @@ async function build(program: GoProgram, draft: string, report: (line: string) =
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   endWithRunner(go);
-  const said = lastWords(go);
+  const lastOutput = lastWords(go);
   const minutes = (): string => ((performance.now() - begun) / 60_000).toFixed(1);
-  const telling = setInterval(
+  const reporting = setInterval(
     () => report(`  … ${minutes()} minutes, of ${buildLimitMs / 60_000} at the most`),
-    tellEveryMs,
+    reportIntervalMs,
   );
   const limit = setTimeout(() => endGroup(go), buildLimitMs);
   const [code, signal] = (await once(go, 'close').finally(() => {
-    clearInterval(telling);
+    clearInterval(reporting);
     clearTimeout(limit);
   })) as [number | null, string | null];
   if (code !== 0) {
     const how = signal === null ? `go build ended with ${code}` : `go build was ended after ${minutes()} minutes`;
-    throw new ChartpilotError('REQUEST_FAILED', `${title} cannot be built: ${how}\n${said()}`, {
+    throw new ChartpilotError('REQUEST_FAILED', `${title} cannot be built: ${how}\n${lastOutput()}`, {
       hint: 'It needs Go 1.26, its module proxy (GOPROXY) and 3 GB of disk.',
     });
   }
@@ -222,7 +222,7 @@ async function withLock(
   work: () => Promise<void>,
 ): Promise<void> {
   const deadline = performance.now() + buildLimitMs;
-  let told = Number.NEGATIVE_INFINITY;
+  let lastReportAt = Number.NEGATIVE_INFINITY;
   while (!take(file)) {
     const holder = holderOf(file);
     if (holder !== undefined && !isAlive(holder)) {
@@ -234,9 +234,9 @@ async function withLock(
         hint: `See ${file}.`,
       });
     }
-    if (performance.now() - told > tellEveryMs) {
+    if (performance.now() - lastReportAt > reportIntervalMs) {
       report(`Process ${holder} builds ${title}: waiting for it`);
-      told = performance.now();
+      lastReportAt = performance.now();
     }
     await sleep(500);
   }

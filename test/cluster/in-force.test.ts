@@ -13,8 +13,8 @@ import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { defineKinds, of, writeKubeconfig, writeService, writeSlice } from './mesh-objects.ts';
 
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
 const rounds = sized({ quick: 3, short: 3, full: 20 });
 /** The documented limit in milliseconds; longer beside ten other processes. */
@@ -60,33 +60,37 @@ async function serve(name: string, backend: string): Promise<void> {
   });
 }
 
-async function answers(): Promise<string> {
+async function respondingBackend(): Promise<string> {
   return (await mesh.request('client', { port, host: hostOf('web') })).seen?.backend ?? 'nobody';
 }
 
 /** @returns milliseconds from before the write until the condition holds */
-async function until(what: string, isSo: () => Promise<boolean>, write: () => Promise<unknown>): Promise<number> {
+async function until(
+  description: string,
+  isSo: () => Promise<boolean>,
+  write: () => Promise<unknown>,
+): Promise<number> {
   const from = performance.now();
   await write();
-  await eventually(what, isSo, { everyMs: 5 });
+  await eventually(description, isSo, { everyMs: 5 });
   return performance.now() - from;
 }
 
-const untilAnswers = (backend: string, write: () => Promise<unknown>): Promise<number> =>
-  until(`${backend} answers`, async () => (await answers().catch(() => '')) === backend, write);
+const untilResponds = (backend: string, write: () => Promise<unknown>): Promise<number> =>
+  until(`${backend} answers`, async () => (await respondingBackend().catch(() => '')) === backend, write);
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
 /** @param change applied in even rounds, reverted in odd ones; returns how long it took */
-async function measured(what: string, change: (isThere: boolean) => Promise<number>): Promise<void> {
+async function measured(description: string, change: (isThere: boolean) => Promise<number>): Promise<void> {
   const took: number[] = [];
   for (let round = 0; round < rounds; round++) took.push(await change(round % 2 === 0));
-  console.log(`${what}: in force after ${took.map(Math.round).join(', ')} ms`);
+  console.log(`${description}: in force after ${took.map(Math.round).join(', ')} ms`);
   expect(median(took)).toBeLessThan(promisedMs);
 }
 
 it('a changed VirtualService of a cluster applies in Envoy within the documented limit', async () => {
-  await untilAnswers('one', async () => {});
+  await untilResponds('one', async () => {});
   const write = (backend: string) =>
     cluster.apply(of.virtualServices, {
       metadata: { name: 'web' },
@@ -94,10 +98,10 @@ it('a changed VirtualService of a cluster applies in Envoy within the documented
     });
   await measured('a VirtualService', (isThere) => {
     const backend = isThere ? 'other' : 'one';
-    return untilAnswers(backend, () => write(backend));
+    return untilResponds(backend, () => write(backend));
   });
   await cluster.delete(of.virtualServices, 'web');
-  await untilAnswers('one', async () => {});
+  await untilResponds('one', async () => {});
 });
 
 it('the readiness of a pod applies in Envoy within the documented limit', async () => {
@@ -121,10 +125,10 @@ it('the readiness of a pod applies in Envoy within the documented limit', async 
 });
 
 it('a killed API server fails no request, and changes apply within the documented limit after its restart', async () => {
-  await untilAnswers('one', () => serve('web', 'one'));
-  await own.server.kill();
-  for (let request = 0; request < 50; request++) expect(await answers()).toBe('one');
-  await own.server.start();
-  const took = await untilAnswers('other', () => serve('web', 'other'));
+  await untilResponds('one', () => serve('web', 'one'));
+  await ownServer.server.kill();
+  for (let request = 0; request < 50; request++) expect(await respondingBackend()).toBe('one');
+  await ownServer.server.start();
+  const took = await untilResponds('other', () => serve('web', 'other'));
   console.log(`after the outage: in force after ${Math.round(took)} ms`);
 });

@@ -25,8 +25,8 @@ const configMaps = resourceOf('ConfigMap');
 const virtualServices = resourceOf('VirtualService');
 /** This kind has no watch cache, so its watch reads the store. */
 const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 
 const content = { data: { a: 'b' } };
 const make = (name: string) => cluster.create(configMaps, { metadata: { name }, ...content });
@@ -35,10 +35,10 @@ const makeRange = (name: string) =>
 
 /** Follows the file's namespace through a proxy until the test ends. */
 async function following(...resources: ApiResource[]) {
-  const proxy = await faultyProxy(new URL(own.server.url));
+  const proxy = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
   const lost: (string | undefined)[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   let isSynced = false;
   const effects = new InformerEffects({
     server: client,
@@ -55,12 +55,12 @@ async function following(...resources: ApiResource[]) {
   });
   for (const resource of resources) {
     effects.addReader(resource, (changes) => {
-      told.push(...changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`));
+      reported.push(...changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`));
     });
   }
   const actor = startRoot(effects.machine(), {
     id: 'api-server-0',
-    input: { server: own.server.url, resources: effects.resources, firstInformer: 1 },
+    input: { server: ownServer.server.url, resources: effects.resources, firstInformer: 1 },
     onError: (error) => {
       throw error;
     },
@@ -70,7 +70,7 @@ async function following(...resources: ApiResource[]) {
     client.close();
   });
   await eventually('all kinds were handed over', () => isSynced);
-  return { proxy, lost, told, effects, actor };
+  return { proxy, lost, reported, effects, actor };
 }
 
 type Following = Awaited<ReturnType<typeof following>>;
@@ -86,8 +86,8 @@ async function there(resource = configMaps): Promise<string[]> {
 /** @returns how long it took; the limit is generous for busy machines */
 async function converges(one: Following, resource = configMaps): Promise<number> {
   const from = performance.now();
-  const wanted = await there(resource);
-  await eventually('the store has what the server has', () => known(one, resource).join() === wanted.join());
+  const actual = await there(resource);
+  await eventually('the store has what the server has', () => known(one, resource).join() === actual.join());
   return performance.now() - from;
 }
 
@@ -106,24 +106,24 @@ it('a watch of an API server streams all existing objects, and then their change
   await make('a');
   await make('b');
   const one = await following(configMaps);
-  expect(one.told).toEqual(['add a', 'add b']);
+  expect(one.reported).toEqual(['add a', 'add b']);
   await cluster.apply(configMaps, { metadata: { name: 'a' }, data: { a: 'c' } });
   await cluster.delete(configMaps, 'b');
-  await eventually('both were told', () => one.told.length === 4);
-  expect(one.told.slice(2)).toEqual(['update a', 'delete b']);
+  await eventually('both were told', () => one.reported.length === 4);
+  expect(one.reported.slice(2)).toEqual(['update a', 'delete b']);
   expect(known(one)).toEqual(await there());
 });
 
 it('a watch resumes after the API server was killed and restarted, with the changes made in between', async () => {
   const one = await following(configMaps);
-  await own.server.kill();
+  await ownServer.server.kill();
   await eventually('that was noticed', () => one.lost.length > 0);
-  const before = known(one);
-  await own.server.start();
+  const knownBefore = known(one);
+  await ownServer.server.start();
   await make('killed');
   // Takes five seconds, and longer beside ten other processes.
   expect(await converges(one)).toBeLessThan(sized({ short: 30_000, full: 10_000 }));
-  expect(known(one).length).toBe(before.length + 1);
+  expect(known(one).length).toBe(knownBefore.length + 1);
   await eventually('it is missed no more', () => one.lost.at(-1) === undefined);
 });
 
@@ -139,7 +139,7 @@ it('an informer lists again when the store has compacted its history, and report
   await makeRange('kept');
   await makeRange('deleted');
   const one = await following(limitRanges);
-  one.told.splice(0);
+  one.reported.splice(0);
   // No event arrives: the connection is dead, which is detected after at least two seconds.
   one.proxy.swallow();
   await cluster.delete(limitRanges, 'deleted');
@@ -147,7 +147,7 @@ it('an informer lists again when the store has compacted its history, and report
   await make('later');
   await cluster.compact();
   await converges(one, limitRanges);
-  expect(one.told.sort()).toEqual(['add new', 'delete deleted']);
+  expect(one.reported.sort()).toEqual(['add new', 'delete deleted']);
 });
 
 it('a compacted version is an ERROR event of a watch with status 200', async () => {
@@ -214,21 +214,21 @@ it('an undefined kind is empty, and watched as soon as it is defined', async () 
 });
 
 it('an informer accepts the state of a store that is restored to an earlier version', async () => {
-  await own.server.kill();
-  const backup = join(own.server.folder, 'backup');
-  cpSync(join(own.server.folder, 'etcd'), backup, { recursive: true });
-  await own.server.start();
+  await ownServer.server.kill();
+  const backup = join(ownServer.server.folder, 'backup');
+  cpSync(join(ownServer.server.folder, 'etcd'), backup, { recursive: true });
+  await ownServer.server.start();
   const one = await following(configMaps);
-  const before = known(one);
+  const knownBefore = known(one);
   for (const name of ['x', 'y', 'z']) await make(name);
-  await eventually('they are told', () => known(one).length === before.length + 3);
-  await own.server.kill();
-  rmSync(join(own.server.folder, 'etcd'), { recursive: true });
-  cpSync(backup, join(own.server.folder, 'etcd'), { recursive: true });
-  await own.server.start();
+  await eventually('they are told', () => known(one).length === knownBefore.length + 3);
+  await ownServer.server.kill();
+  rmSync(join(ownServer.server.folder, 'etcd'), { recursive: true });
+  cpSync(backup, join(ownServer.server.folder, 'etcd'), { recursive: true });
+  await ownServer.server.start();
   await converges(one);
-  expect(known(one)).toEqual(before);
+  expect(known(one)).toEqual(knownBefore);
   await make('after');
   await converges(one);
-  expect(known(one).length).toBe(before.length + 1);
+  expect(known(one).length).toBe(knownBefore.length + 1);
 });

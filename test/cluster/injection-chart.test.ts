@@ -185,8 +185,8 @@ describe('the ConfigMaps of the chart', () => {
       return E.isRight(read) ? read.right.mesh : undefined;
     };
     expect((await meshOf('authority.selfSigned=false'))?.defaultConfig.discoveryAddress).toBe('istiod.mesh.svc:15010');
-    const own = 'meshConfig.trustDomain=td.test,meshConfig.defaultConfig.discoveryAddress=other:15012';
-    expect(await meshOf(own)).toMatchObject({
+    const userSettings = 'meshConfig.trustDomain=td.test,meshConfig.defaultConfig.discoveryAddress=other:15012';
+    expect(await meshOf(userSettings)).toMatchObject({
       trustDomain: 'td.test',
       defaultConfig: { discoveryAddress: 'other:15012' },
     });

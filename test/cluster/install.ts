@@ -14,13 +14,13 @@ import {
   nodeProgram,
 } from './go-program.ts';
 
-const asked = process.argv.slice(2);
+const names = process.argv.slice(2);
 const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goTemplates, goPeer, mergeOracle, consul];
 // Programs that only nightly runs need.
-const others = [istioctl];
+const nightlyPrograms = [istioctl];
 try {
-  for (const program of [...ofEachRun, ...others]) {
-    if (asked.length > 0 ? !asked.includes(program.name) : others.includes(program)) continue;
+  for (const program of [...ofEachRun, ...nightlyPrograms]) {
+    if (names.length > 0 ? !names.includes(program.name) : nightlyPrograms.includes(program)) continue;
     const binary = await findOrBuild(program, (line) => console.error(line));
     console.error(`There is ${program.title}: ${binary}`);
   }

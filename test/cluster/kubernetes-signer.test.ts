@@ -16,7 +16,7 @@ import { findPath } from '../../src/identity/certificate-path.ts';
 import { makeRequest, namesIn, verifyRequest } from '../../src/identity/certificate-request.ts';
 import { issueLeaf } from '../../src/identity/issue.ts';
 import { pemOf } from '../../src/identity/pem.ts';
-import { askForCertificate } from '../harness/certificate-caller.ts';
+import { requestCertificateChain } from '../harness/certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { Rule } from './cluster.ts';
@@ -29,19 +29,19 @@ const folder = mkdtempSync(join(tmpdir(), 'cp-kubernetes-signer-'));
 const kubeconfig = join(folder, 'config');
 const hourMs = 3_600_000;
 let root: AuthorityMaterial;
-let stranger: AuthorityMaterial;
+let foreignAuthority: AuthorityMaterial;
 let signers = 0;
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
   const make = () => generateRoot({ trustDomain: 'signer.test', ttlMs: 24 * hourMs, rsaBits: 0 }, new Date());
-  [root, stranger] = [await make(), await make()];
+  [root, foreignAuthority] = [await make(), await make()];
 });
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** How a signer handles one request. */
-interface Deed {
+interface SignerBehavior {
   readonly by?: AuthorityMaterial;
   readonly key?: KeyObject;
   readonly names?: Names;
@@ -50,7 +50,10 @@ interface Deed {
 }
 
 /** A controller with its own signer name, which signs approved requests. */
-function signer(deed: Deed | 'nothing' = {}): { readonly name: string; readonly seen: KubernetesObject[] } {
+function signer(behavior: SignerBehavior | 'nothing' = {}): {
+  readonly name: string;
+  readonly seen: KubernetesObject[];
+} {
   const name = `test.example.com/${cluster.namespace}-${signers++}`;
   const seen: KubernetesObject[] = [];
   let isEnded = false;
@@ -59,9 +62,9 @@ function signer(deed: Deed | 'nothing' = {}): { readonly name: string; readonly 
       const { items } = await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never);
       for (const request of items.filter(({ metadata }) => seen.every((one) => one.metadata.uid !== metadata.uid))) {
         const { conditions = [] } = request.status as { conditions?: { type: string }[] };
-        if (deed !== 'nothing' && deed.condition !== 'Denied' && conditions.length === 0) continue;
+        if (behavior !== 'nothing' && behavior.condition !== 'Denied' && conditions.length === 0) continue;
         seen.push(request);
-        if (deed !== 'nothing') await act(request, deed);
+        if (behavior !== 'nothing') await act(request, behavior);
       }
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -74,7 +77,7 @@ function signer(deed: Deed | 'nothing' = {}): { readonly name: string; readonly 
   return { name, seen };
 }
 
-async function act(request: KubernetesObject, deed: Deed): Promise<void> {
+async function act(request: KubernetesObject, behavior: SignerBehavior): Promise<void> {
   const put = (status: object, subresource: string) => {
     const body = { ...request, status };
     return cluster.admin.request(
@@ -83,13 +86,13 @@ async function act(request: KubernetesObject, deed: Deed): Promise<void> {
     );
   };
   const { conditions = [] } = request.status as { conditions?: object[] };
-  if (deed.condition !== undefined) {
-    const condition = { type: deed.condition, status: 'True', reason: 'Policy', message: 'not this one' };
-    await put({ conditions: [...conditions, condition] }, deed.condition === 'Denied' ? 'approval' : 'status');
+  if (behavior.condition !== undefined) {
+    const condition = { type: behavior.condition, status: 'True', reason: 'Policy', message: 'not this one' };
+    await put({ conditions: [...conditions, condition] }, behavior.condition === 'Denied' ? 'approval' : 'status');
     return;
   }
   const pem = Buffer.from((request.spec as { request: string }).request, 'base64').toString();
-  const { by = root, key = verifyRequest(pem), names = namesIn(pem), lifetimeMs = hourMs } = deed;
+  const { by = root, key = verifyRequest(pem), names = namesIn(pem), lifetimeMs = hourMs } = behavior;
   const now = Math.floor(Date.now() / 1_000) * 1_000;
   const lifetime = { notBefore: new Date(now - 60_000), notAfter: new Date(now + lifetimeMs) };
   const certificate = pemOf('CERTIFICATE', issueLeaf(by.issuer, key, names, lifetime));
@@ -97,7 +100,7 @@ async function act(request: KubernetesObject, deed: Deed): Promise<void> {
 }
 
 const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
-const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const ownKey = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 function client(signerName: string, more: Partial<ConstructorParameters<typeof KubernetesSigner>[0]> = {}) {
   const server = cluster.client();
@@ -105,8 +108,8 @@ function client(signerName: string, more: Partial<ConstructorParameters<typeof K
   return new KubernetesSigner({ ...options, ...more });
 }
 
-function asked(of: KubernetesSigner) {
-  const order = { request: makeRequest(own.privateKey, [uri]), key: own.publicKey, isForClients: true };
+function requestFrom(of: KubernetesSigner) {
+  const order = { request: makeRequest(ownKey.privateKey, [uri]), key: ownKey.publicKey, isForClients: true };
   const names = { uris: [uri], dns: [], ips: [] };
   return of.sign({ ...order, names, lifetimeMs: hourMs }, { endsAt: 0, client: 'test' });
 }
@@ -116,31 +119,31 @@ const left = async (name: string): Promise<number> =>
 
 it('a certificate that a signer signs as requested is issued, and its CertificateSigningRequest is deleted', async () => {
   const { name } = signer();
-  const answer = await asked(client(name));
-  expect(answer).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
+  const response = await requestFrom(client(name));
+  expect(response).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
 it.each(['changes', 'approves'])(
   'another client that %s a new CertificateSigningRequest blocks nothing',
-  async (deed) => {
+  async (behavior) => {
     const { name } = signer();
     const server = cluster.client();
     const request: typeof server.request = async (order, signal) => {
-      const made = await server.request(order, signal);
-      if (order.method !== 'POST') return made;
-      const where = { resource: requests, name: made.metadata.name } as const;
-      if (deed === 'approves') {
+      const created = await server.request(order, signal);
+      if (order.method !== 'POST') return created;
+      const where = { resource: requests, name: created.metadata.name } as const;
+      if (behavior === 'approves') {
         const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
-        const body = { ...made, status: { conditions: [condition] } };
+        const body = { ...created, status: { conditions: [condition] } };
         await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
       } else {
         const body = { metadata: { annotations: { seen: 'yes' } } };
         await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
       }
-      return made;
+      return created;
     };
-    expect(await asked(client(name, { server: { request } }))).toHaveProperty('issued');
+    expect(await requestFrom(client(name, { server: { request } }))).toHaveProperty('issued');
   },
 );
 
@@ -149,9 +152,9 @@ it('a CertificateSigningRequest that replaces the created one is not approved', 
   const server = cluster.client();
   let theirs: KubernetesObject | undefined;
   const request: typeof server.request = async (order, signal) => {
-    const answer = await server.request(order, signal);
-    if (order.method !== 'POST') return answer;
-    const { metadata, spec, ...kind } = answer;
+    const response = await server.request(order, signal);
+    if (order.method !== 'POST') return response;
+    const { metadata, spec, ...kind } = response;
     const where = { resource: requests, name: metadata.name } as const;
     await cluster.admin.request({ method: 'DELETE', ...where }, never);
     const other = makeRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, [`${uri}2`]);
@@ -160,16 +163,16 @@ it('a CertificateSigningRequest that replaces the created one is not approved', 
       spec: { ...(spec as object), request: Buffer.from(other).toString('base64') },
     };
     theirs = await cluster.admin.request({ method: 'POST', resource: requests, body }, never);
-    return answer;
+    return response;
   };
-  expect(await asked(client(name, { server: { request } }))).toEqual({
+  expect(await requestFrom(client(name, { server: { request } }))).toEqual({
     failed: expect.stringMatching(/cannot be approved: it was replaced/),
   });
   expect(theirs).toBeDefined();
   expect(seen).toEqual([]);
 });
 
-it.each<[string, Deed | 'nothing', RegExp]>([
+it.each<[string, SignerBehavior | 'nothing', RegExp]>([
   ['never responds', 'nothing', /failed.*there is no certificate after 1 s/],
   ['denies', { condition: 'Denied' }, /refused.*was denied: Policy: not this one/],
   ['fails', { condition: 'Failed' }, /refused.*failed: Policy: not this one/],
@@ -190,18 +193,18 @@ it.each<[string, Deed | 'nothing', RegExp]>([
   ],
   ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*longer lifetime than the requested 3600 s/],
   ['issues an expired certificate', { lifetimeMs: -1_000 }, /refused.*expires too soon, on/],
-])('a signer that %s yields the reason instead of a certificate', async (_, deed, reason) => {
-  const { name } = signer(deed);
+])('a signer that %s yields the reason instead of a certificate', async (_, behavior, reason) => {
+  const { name } = signer(behavior);
   // An approved request cannot be denied.
-  const approvesRequests = deed === 'nothing' || deed.condition !== 'Denied';
-  const limitMs = deed === 'nothing' ? 1_000 : 60_000;
-  expect(JSON.stringify(await asked(client(name, { approvesRequests, limitMs })))).toMatch(reason);
+  const approvesRequests = behavior === 'nothing' || behavior.condition !== 'Denied';
+  const limitMs = behavior === 'nothing' ? 1_000 : 60_000;
+  expect(JSON.stringify(await requestFrom(client(name, { approvesRequests, limitMs })))).toMatch(reason);
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
 it('a certificate of another root than the mesh’s is not issued', async () => {
-  const { name } = signer({ by: stranger });
-  expect(JSON.stringify(await asked(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
+  const { name } = signer({ by: foreignAuthority });
+  expect(JSON.stringify(await requestFrom(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
 });
 
 it('permissions to create, read and delete requests and to approve those of this signer are sufficient, and each is required', async () => {
@@ -213,9 +216,9 @@ it('permissions to create, read and delete requests and to approve those of this
     { ...group, resources: ['signers'], resourceNames: [name], verbs: ['approve'] },
   ];
   const server = await cluster.clientWith({ cluster: rules });
-  expect(await asked(client(name, { server }))).toHaveProperty('issued');
+  expect(await requestFrom(client(name, { server }))).toHaveProperty('issued');
   const poor = await cluster.clientWith({ cluster: rules.slice(0, 2) });
-  expect(JSON.stringify(await asked(client(name, { server: poor })))).toMatch(
+  expect(JSON.stringify(await requestFrom(client(name, { server: poor })))).toMatch(
     /failed.*cannot be approved: .*forbidden/,
   );
   await eventually('nothing is left', async () => (await left(name)) === 0);
@@ -224,8 +227,8 @@ it('permissions to create, read and delete requests and to approve those of this
 it('a certificate request beyond the running and queued ones gets a retry delay', async () => {
   const { name } = signer('nothing');
   const full = client(name, { limitMs: 500, limits: { maxWaiting: 2, maxOfConnection: 100 } });
-  const answers = await Promise.all(Array.from({ length: 20 }, () => asked(full)));
-  expect(answers.filter((answer) => 'tryAgainAfterMs' in answer).length).toBe(6);
+  const responses = await Promise.all(Array.from({ length: 20 }, () => requestFrom(full)));
+  expect(responses.filter((response) => 'tryAgainAfterMs' in response).length).toBe(6);
 });
 
 it('a workload gets a certificate of the signer through the control plane, only for its own identity', async () => {
@@ -249,7 +252,10 @@ it('a workload gets a certificate of the signer through the control plane, only 
   const account = await cluster.account();
   const bearer = await cluster.token(account, 'istio-ca');
   const name1 = `spiffe://cluster.local/ns/${cluster.namespace}/sa/${account}`;
-  const [leaf = '', ...more] = await askForCertificate(caller, { csr: makeRequest(own.privateKey, [name1]), bearer });
+  const [leaf = '', ...more] = await requestCertificateChain(caller, {
+    csr: makeRequest(ownKey.privateKey, [name1]),
+    bearer,
+  });
   const roots = readCertificates(more.at(-1)!);
   expect(roots.map(({ sha256 }) => sha256)).toEqual([
     root.root.sha256,
@@ -259,12 +265,14 @@ it('a workload gets a certificate of the signer through the control plane, only 
   expect(certificate.alternativeNames?.uris).toEqual([name1]);
   expect(findPath({ certificate, intermediates: [], roots: [root.root], at: new Date() })).toHaveProperty('path');
   for (const uris of [[], [uri], [name1, uri]]) {
-    await expect(askForCertificate(caller, { csr: makeRequest(own.privateKey, uris), bearer })).rejects.toThrow(
+    await expect(
+      requestCertificateChain(caller, { csr: makeRequest(ownKey.privateKey, uris), bearer }),
+    ).rejects.toThrow(
       `the certificate request must have the URI ${name1} and no other name [CERTIFICATE_REQUEST_INVALID]`,
     );
   }
   expect(seen.length).toBe(1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 function pemDer(pem: Buffer): Buffer {

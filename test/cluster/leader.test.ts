@@ -10,8 +10,8 @@ import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 const folder = mkdtempSync(join(tmpdir(), 'cp-leader-'));
 const kubeconfig = join(folder, 'config');
 const never = new AbortController().signal;
@@ -87,7 +87,7 @@ it('the leader writes the root of the mesh to each namespace, restores it after 
   await eventually('the other one writes', async () => (await rootIn(later)) === pem);
 
   await cluster.delete(namespaces, later);
-  expect(second.mistakes()).toEqual([]);
+  expect(second.unexpectedErrors()).toEqual([]);
   await second.stop();
   expect(await holder()).toBe('');
 });

@@ -31,14 +31,15 @@ export async function defineKinds(cluster: Cluster, of: readonly KindName[] = cu
  * Defines chartpilot's kinds with the shipped schemas, and those of the Gateway API without a schema. Resolves when the server serves them.
  */
 export async function defineShippedKinds(cluster: Cluster): Promise<void> {
-  const own = resourceDefinitions();
-  await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
+  const definitions = resourceDefinitions();
+  await Promise.all(definitions.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
   await defineKinds(
     cluster,
     customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io')),
   );
   await eventually('all kinds are served', async () => {
-    for (const { spec } of own) await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
+    for (const { spec } of definitions)
+      await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
     return true;
   });
 }

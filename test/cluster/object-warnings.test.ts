@@ -365,10 +365,10 @@ it('objects of the Gateway API report each fault in a condition of that API', as
 
 it('a control plane that becomes leader keeps a warning that still applies, and removes one that does not', async () => {
   await workload('far', { network: 'n3' });
-  const before = await partialOf(of.serviceEntries, 'far');
+  const previousCondition = await partialOf(of.serviceEntries, 'far');
   const { metadata } = await entry('mended', { endpoints: [{ address: '10.0.0.1' }] });
   await first.program.stop({ signal: 'SIGKILL' });
-  const stale = { ...before, message: 'stale', observedGeneration: metadata.generation! };
+  const stale = { ...previousCondition, message: 'stale', observedGeneration: metadata.generation! };
   await cluster.patch(of.serviceEntries, 'mended', { status: { conditions: [stale] } }, 'status');
   const seen = new Set<boolean>();
   const { plainPort } = await startReplica('second');
@@ -377,6 +377,6 @@ it('a control plane that becomes leader keeps a warning that still applies, and 
     seen.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);
     return (await conditionsOf(of.serviceEntries, 'mended')).PartiallyInvalid === undefined;
   });
-  expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: before });
+  expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: previousCondition });
   expect([...seen]).toEqual([true]);
 });

@@ -230,9 +230,9 @@ const randomPod = fc
     volumes,
     rest,
   })
-  .map(({ annotations: written, labels: ofPod, rest: others, ...spec }) => ({
+  .map(({ annotations: written, labels: ofPod, rest: otherMetadata, ...spec }) => ({
     metadata: { name: 'random', labels: ofPod, annotations: written },
-    spec: { ...others, ...JSON.parse(JSON.stringify(spec)), serviceAccountName },
+    spec: { ...otherMetadata, ...JSON.parse(JSON.stringify(spec)), serviceAccountName },
   }));
 
 const randomSettings = fc

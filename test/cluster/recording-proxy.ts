@@ -26,7 +26,7 @@ export interface RecordedWrite {
 
 /** Promises for which a write or its response waits. */
 export interface WriteHold {
-  readonly before?: Promise<void>;
+  readonly untilForwarded?: Promise<void>;
   readonly after?: Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export class RecordingProxy {
     this.#server.on('stream', (stream, headers) => void this.#serve(stream, headers));
   }
 
-  static async before(target: ApiServerAddress): Promise<RecordingProxy> {
+  static async startFor(target: ApiServerAddress): Promise<RecordingProxy> {
     const proxy = new RecordingProxy(target);
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
@@ -83,7 +83,7 @@ export class RecordingProxy {
     };
     this.writes.push(write);
     const hold = this.hold(write);
-    await hold.before;
+    await hold.untilForwarded;
     write.forwardedAt = performance.now();
     this.#forward(stream, headers, body, hold, write);
   }
@@ -96,16 +96,16 @@ export class RecordingProxy {
     { after }: WriteHold,
     write: RecordedWrite | undefined,
   ): void {
-    const asked = Object.fromEntries(
+    const requestHeaders = Object.fromEntries(
       Object.entries(headers).filter(([name]) => ![':authority', ':scheme', 'host'].includes(name)),
     );
-    const far = this.#connected().request(asked, { endStream: body === undefined });
+    const far = this.#connected().request(requestHeaders, { endStream: body === undefined });
     far.on('error', () => stream.close(constants.NGHTTP2_CANCEL));
     stream.on('close', () => {
       if (write === undefined) far.close(constants.NGHTTP2_CANCEL);
     });
-    far.on('response', async (answer) => {
-      const { ':status': status, ...rest } = answer;
+    far.on('response', async (response) => {
+      const { ':status': status, ...rest } = response;
       if (write !== undefined) write.status = status!;
       await after;
       if (stream.destroyed || stream.closed) return far.resume();

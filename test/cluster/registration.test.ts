@@ -111,12 +111,12 @@ it('a connected workload has an entry of its group and is an endpoint, also afte
   const name = `vm-${ip}-lab`;
   const words = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
   const stream = connect(first, words);
-  const made = await heldBy(name, 'first');
-  expect(made.spec).toEqual({
+  const createdEntry = await heldBy(name, 'first');
+  expect(createdEntry.spec).toEqual({
     ...{ address: ip, network: 'lab', serviceAccount: vm, ports: { http: 8080 } },
     labels: { tier: 'back', app: 'vm', version: 'v2' },
   });
-  expect(made.metadata).toMatchObject({
+  expect(createdEntry.metadata).toMatchObject({
     labels: { app: 'vm' },
     annotations: { note: 'of the group', 'istio.io/autoRegistrationGroup': 'vm' },
     ownerReferences: [{ kind: 'WorkloadGroup', name: 'vm', controller: true }],
@@ -125,7 +125,7 @@ it('a connected workload has an entry of its group and is an endpoint, also afte
   await eventually('its disconnect is noted', async () => annotation(await entry(name), 'disconnectedAt'));
   const back = connect(first, words);
   const kept = await heldBy(name, 'first');
-  expect(kept.metadata.uid).toBe(made.metadata.uid);
+  expect(kept.metadata.uid).toBe(createdEntry.metadata.uid);
   expect(annotation(kept, 'disconnectedAt')).toBeUndefined();
   back.cancel();
   await eventually('it is deleted', async () => (await entry(name)) === undefined);
@@ -186,9 +186,9 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
     /must be the name of a WorkloadGroup/,
   ],
   ['with a loopback address', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
-])('a workload %s is rejected, and no entry is written', async (_, from, code, told) => {
+])('a workload %s is rejected, and no entry is written', async (_, from, code, reason) => {
   const ended = await (await from()).ended;
-  expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(told)]);
+  expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(reason)]);
   const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
   expect(items.filter(({ metadata }) => /127|none/.test(metadata.name))).toEqual([]);
 });
@@ -228,13 +228,13 @@ it('a workload that registers at the address of another namespace does not chang
     ...{ hosts: [`${name}.example.com`], resolution: 'STATIC', location: 'MESH_INTERNAL', ...more },
     ports: [{ number: 8080, name: 'served', protocol }],
   });
-  const own = serving('victim', { endpoints: [{ address: ip }] }, 'HTTP');
-  await cluster.apply(of.serviceEntries, { metadata: { name: 'victim', namespace: victim }, spec: own });
-  const before = await eventually('the port is served as HTTP', async () => {
+  const ownEntry = serving('victim', { endpoints: [{ address: ip }] }, 'HTTP');
+  await cluster.apply(of.serviceEntries, { metadata: { name: 'victim', namespace: victim }, spec: ownEntry });
+  const previousListener = await eventually('the port is served as HTTP', async () => {
     const listener = await inboundListener(first, ip, victim);
     return listener?.includes('inbound|8080||') === true ? listener : undefined;
   });
-  expect(before).toContain('http_connection_manager');
+  expect(previousListener).toContain('http_connection_manager');
   const foreign = serving('raw', { exportTo: ['.'], workloadSelector: { labels: { app: 'vm' } } }, 'TCP');
   await cluster.apply(of.serviceEntries, { metadata: { name: 'raw' }, spec: foreign });
   const stream = connect(first, { ip });
@@ -243,8 +243,8 @@ it('a workload that registers at the address of another namespace does not chang
     const listener = await inboundListener(first, ip, cluster.namespace);
     return listener?.includes('inbound|8080||') === true ? listener : undefined;
   });
-  expect(registered).not.toBe(before);
-  expect(await inboundListener(first, ip, victim)).toBe(before);
+  expect(registered).not.toBe(previousListener);
+  expect(await inboundListener(first, ip, victim)).toBe(previousListener);
   stream.cancel();
   await cluster.delete(of.serviceEntries, 'raw');
 });
@@ -252,10 +252,10 @@ it('a workload that registers at the address of another namespace does not chang
 it('an entry that is deleted while its workload is connected is recreated', async () => {
   const ip = '10.9.4.1';
   const stream = connect(first, { ip });
-  const made = await heldBy(`vm-${ip}`, 'first');
+  const createdEntry = await heldBy(`vm-${ip}`, 'first');
   await cluster.delete(entries, `vm-${ip}`);
   const again = await eventually('it is there again', () => entry(`vm-${ip}`));
-  expect(again.metadata.uid).not.toBe(made.metadata.uid);
+  expect(again.metadata.uid).not.toBe(createdEntry.metadata.uid);
   stream.cancel();
 });
 
@@ -264,7 +264,7 @@ it('another replica takes over a reconnecting workload without deleting its entr
   const old = connect(first, { ip: moved });
   const alone = connect(first, { ip: killed });
   connect(first, { ip: lost });
-  const made = await heldBy(`vm-${moved}`, 'first');
+  const createdEntry = await heldBy(`vm-${moved}`, 'first');
   for (const ip of [killed, lost]) await heldBy(`vm-${ip}`, 'first');
   const taken = connect(second, { ip: moved });
   await heldBy(`vm-${moved}`, 'second');
@@ -275,14 +275,14 @@ it('another replica takes over a reconnecting workload without deleting its entr
   await heldBy('vm-10.9.5.3', 'first');
   witness.cancel();
   await eventually('the witness is deleted', async () => (await entry('vm-10.9.5.3')) === undefined);
-  expect((await entry(`vm-${moved}`))?.metadata.uid).toBe(made.metadata.uid);
+  expect((await entry(`vm-${moved}`))?.metadata.uid).toBe(createdEntry.metadata.uid);
   expect(annotation(await entry(`vm-${moved}`), 'disconnectedAt')).toBeUndefined();
   await first.program.stop({ signal: 'SIGKILL' });
   await alone.ended;
-  const before = await entry(`vm-${killed}`);
+  const previousListener = await entry(`vm-${killed}`);
   const back = connect(second, { ip: killed });
   const after = await heldBy(`vm-${killed}`, 'second');
-  expect(after.metadata.uid).toBe(before?.metadata.uid);
+  expect(after.metadata.uid).toBe(previousListener?.metadata.uid);
   await eventually(
     'both are endpoints',
     async () => (await isEndpoint(second, moved)) && (await isEndpoint(second, killed)),
@@ -298,7 +298,7 @@ it('another replica takes over a reconnecting workload without deleting its entr
     { deadlineMs: 120_000 },
   );
   expect([await entry(`vm-${moved}`), await entry(`vm-${killed}`)].map((one) => one?.metadata.uid)).toEqual([
-    made.metadata.uid,
+    createdEntry.metadata.uid,
     after.metadata.uid,
   ]);
   for (const stream of [taken, back]) stream.cancel();

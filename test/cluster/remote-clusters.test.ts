@@ -68,8 +68,8 @@ class Endpoints {
   }
 
   async are(...addresses: string[]): Promise<void> {
-    const wanted = addresses.toSorted().join();
-    await eventually(`endpoints are ${wanted}`, () => this.all.at(-1)?.join() === wanted);
+    const expected = addresses.toSorted().join();
+    await eventually(`endpoints are ${expected}`, () => this.all.at(-1)?.join() === expected);
   }
 
   end(): void {
@@ -95,7 +95,7 @@ async function writeRemotes(kubeconfigs: Readonly<Record<string, string>>, name 
   });
 }
 
-const told = (plane: ControlPlane, line: RegExp) =>
+const hasLogged = (plane: ControlPlane, line: RegExp) =>
   eventually(`${line} is told`, () => plane.lines.some((one) => line.test(one)));
 
 it('a Secret for a remote cluster adds its endpoints, deletion removes them, and another key is another cluster', async () => {
@@ -116,7 +116,7 @@ it('a Secret for a remote cluster adds its endpoints, deletion removes them, and
   await endpoints.are('10.1.0.1');
   expect(await metrics()).toContain('istiod_managed_clusters{cluster_type="remote"} 0');
   endpoints.end();
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a rotated Secret of a remote cluster removes nothing: the old kubeconfig applies until the new one has read everything', async () => {
@@ -126,12 +126,12 @@ it('a rotated Secret of a remote cluster removes nothing: the old kubeconfig app
   await endpoints.are('10.1.0.1', '10.2.0.1');
   // With this kubeconfig nothing is ever read.
   await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) });
-  await told(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
+  await hasLogged(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
   // An invalid kubeconfig changes nothing either.
   await writeRemotes({ c2: 'nonsense' });
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', { reason: /Secret .*remotes: c2: must be a kubeconfig/ }),
   );
@@ -150,7 +150,7 @@ it('a rotated Secret of a remote cluster removes nothing: the old kubeconfig app
   expect(endpoints.all.every((some) => some.includes('10.1.0.1') && some.includes('10.2.0.1'))).toBe(true);
   endpoints.end();
   await cluster.delete(of.secrets, 'remotes');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('clients with a certificate reach endpoints of another network through its gateway', async () => {
@@ -203,12 +203,12 @@ it('an unresponsive remote cluster delays no proxy for long, and is named', asyn
     return /waiting for .*Kubernetes\/dead.*\(Kubernetes: waiting for remote cluster dead \(.+\)/.test(text);
   });
   await plane.ready();
-  await told(plane, loggedLine('services.synced.missing', { registries: /Kubernetes\/dead/ }));
+  await hasLogged(plane, loggedLine('services.synced.missing', { registries: /Kubernetes\/dead/ }));
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   endpoints.end();
   await cluster.delete(of.secrets, 'remotes');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a kubeconfig of a Secret runs no program, reads no file of the control plane, and affects no other key', async () => {
@@ -228,31 +228,31 @@ it('a kubeconfig of a Secret runs no program, reads no file of the control plane
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   endpoints.end();
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', {
       reason: /remotes: runs: user: exec is allowed only in the file of --kubeconfig/,
     }),
   );
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', { reason: /remotes: reads: user: tokenFile is allowed/ }),
   );
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', { reason: /remotes: key: user: client-certificate is allowed/ }),
   );
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', {
       reason: /remotes: Kubernetes: is the ID of the control plane's own cluster/,
     }),
   );
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', { reason: /remotes: long: must have at most 131072 bytes/ }),
   );
-  await told(
+  await hasLogged(
     plane,
     loggedLine('remoteCluster.secretInvalid', {
       reason: /second: c2: is already in Secret .*remotes: c2, which applies/,
@@ -270,7 +270,7 @@ it('endpoints of a remote cluster stay while its API server is unreachable, and 
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   await other.server.kill();
-  await told(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
+  await hasLogged(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   const clusterz = async () => (await plane.get('/debug/clusterz')).json() as { id: string; syncStatus: string }[];
   const statusOf = async (id: string) => (await clusterz()).find((one) => one.id === id)?.syncStatus;
   expect([await statusOf('c2'), await statusOf('Kubernetes')]).toEqual(['unreachable', 'synced']);
@@ -284,5 +284,5 @@ it('endpoints of a remote cluster stay while its API server is unreachable, and 
   await cluster.delete(of.secrets, 'remotes');
   await endpoints.are('10.1.0.1', '10.1.0.2');
   endpoints.end();
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });

@@ -64,8 +64,8 @@ export class Replicas {
   async start(name: string, token?: string, via?: ApiServerAddress, flags: readonly string[] = []): Promise<Replica> {
     const [securePort, plainPort, httpPort] = (await freePorts(3)) as [number, number, number];
     const { certificate, privateKey } = this.#authority.issue(['127.0.0.1']);
-    const file = (what: string, text: string): string => {
-      const path = join(this.#folder, `${name}-${what}`);
+    const file = (fileName: string, text: string): string => {
+      const path = join(this.#folder, `${name}-${fileName}`);
       writeFileSync(path, text);
       return path;
     };
@@ -100,10 +100,10 @@ export class Replicas {
   /** Credentials of a service account of the file's namespace. */
   async credentialsOf(account: string): Promise<ChannelCredentials> {
     const token = await this.#cluster.token(account, 'istio-ca');
-    const calls = credentials.createFromMetadataGenerator((_, answer) => {
+    const calls = credentials.createFromMetadataGenerator((_, callback) => {
       const metadata = new Metadata();
       metadata.set('authorization', `Bearer ${token}`);
-      answer(null, metadata);
+      callback(null, metadata);
     });
     return credentials.combineChannelCredentials(
       credentials.createSsl(Buffer.from(this.#authority.certificate)),
@@ -125,8 +125,8 @@ export class Replicas {
     };
     const { namespace } = this.#cluster;
     const id = `${type}~${ip}~vm.${namespace}~${namespace}.svc.cluster.local`;
-    const said = { NAMESPACE: namespace, CLUSTER_ID: 'Kubernetes', ...metadata };
-    stream.send({ node: { id, cluster: 'vm', metadata: said as never }, typeUrl: typeUrls.CDS });
+    const nodeMetadata = { NAMESPACE: namespace, CLUSTER_ID: 'Kubernetes', ...metadata };
+    stream.send({ node: { id, cluster: 'vm', metadata: nodeMetadata as never }, typeUrl: typeUrls.CDS });
     return stream;
   }
 }

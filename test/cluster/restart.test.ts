@@ -12,8 +12,8 @@ import { givenOwnServer } from './given-cluster.ts';
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 // The maximum: it closes one connection in fifty requests.
-const own = givenOwnServer(['--goaway-chance=0.02']);
-const { cluster } = own;
+const ownServer = givenOwnServer(['--goaway-chance=0.02']);
+const { cluster } = ownServer;
 
 /** A watch that has received its first list. */
 async function watching(client: Http2ApiServer) {
@@ -34,7 +34,7 @@ async function watching(client: Http2ApiServer) {
 }
 
 it('an API server that occasionally sends GOAWAY fails no request and no watch', async () => {
-  const { url, connections } = await faultyProxy(new URL(own.server.url));
+  const { url, connections } = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url });
   onTestFinished(() => client.close());
   const { end, names } = await watching(client);
@@ -56,46 +56,46 @@ it('an API server that is killed ends its watches, is unreachable, and has all d
   await cluster.create(configMaps, { metadata: { name: 'kept' } });
   const client = cluster.client();
   const { end } = await watching(client);
-  await own.server.kill();
+  await ownServer.server.kill();
   expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
   expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'unreachable' });
   expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject({ kind: 'unreachable' });
-  await own.server.start();
+  await ownServer.server.start();
   // The same client: no state of the closed connection remains.
   expect(await client.ping(never)).toBeGreaterThan(0);
   expect((await watching(client)).names).toEqual(['kept']);
 });
 
 /** A ping on a connection that has just received GOAWAY (two in a hundred) is cut off instead. */
-const unanswered = { kind: expect.stringMatching(/^(timeout|closed)$/) };
+const pingFailure = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 
 it('a ping detects an API server that is suspended (SIGSTOP), and a new connection serves when it resumes', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
   // The first connection may take longer beside other processes; watches and pings share it.
   await eventually('it is connected', () => client.ping(never));
   const { end } = await watching(client);
-  process.kill(own.server.pid, 'SIGSTOP');
+  process.kill(ownServer.server.pid, 'SIGSTOP');
   try {
-    await eventually('it stands still', () => standsStill(own.server.pid));
-    expect(await failureOf(client.ping(never))).toMatchObject(unanswered);
+    await eventually('it stands still', () => standsStill(ownServer.server.pid));
+    expect(await failureOf(client.ping(never))).toMatchObject(pingFailure);
     client.reconnect();
     expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
     // The kernel accepts the connection, and no process responds.
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   } finally {
-    process.kill(own.server.pid, 'SIGCONT');
+    process.kill(ownServer.server.pid, 'SIGCONT');
   }
   await eventually('it answers again', () => client.ping(never));
   expect((await watching(client)).names).toContain('kept');
 });
 
 it('a ping detects an API server whose bytes are lost in a proxy, although the connection looks open', async () => {
-  const { url, swallow } = await faultyProxy(new URL(own.server.url));
+  const { url, swallow } = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url }, { pingMs: 300 });
   onTestFinished(() => client.close());
   const { end } = await watching(client);
   swallow();
-  expect(await failureOf(client.ping(never))).toMatchObject(unanswered);
+  expect(await failureOf(client.ping(never))).toMatchObject(pingFailure);
   client.reconnect();
   expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
   expect((await watching(client)).names).toContain('kept');
@@ -110,14 +110,14 @@ it('an API server that is stopping (SIGTERM) accepts no new requests, and its wa
     .finally(() => {
       isOver = true;
     });
-  process.kill(own.server.pid, 'SIGTERM');
+  process.kill(ownServer.server.pid, 'SIGTERM');
   // The server sends GOAWAY, so another request opens a new connection, which is refused.
   await eventually(
     'it takes no request',
     async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
   );
   expect(isOver).toBe(false);
-  await own.server.stop();
+  await ownServer.server.stop();
   // It ends its watches while it stops, or its connections with them.
   await end.catch((error: unknown) => expect(error).toMatchObject({ failure: { kind: 'closed' } }));
   expect(isOver).toBe(true);

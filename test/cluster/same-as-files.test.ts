@@ -48,10 +48,10 @@ const registry = withCompleteApi(extensionTypes);
 const acceptance = process.env.ROUTING_ACCEPTANCE ?? '';
 const served = process.env.ROUTING_ACCEPTANCE_SERVED ?? '';
 /** Services request fixed addresses, which differ between the acceptance and the golden cases. */
-const own = givenOwnServer([
+const ownServer = givenOwnServer([
   `--service-cluster-ip-range=${acceptance === '' ? '10.0.0.0/8' : '1.2.0.0/16'},fd00:96::/112`,
 ]);
-const { cluster } = own;
+const { cluster } = ownServer;
 const folder = mkdtempSync(join(tmpdir(), 'cp-same-'));
 const kubeconfig = join(folder, 'config');
 const registryKinds: ReadonlySet<KindName> = new Set(['Service', 'EndpointSlice', 'Pod', 'Node']);
@@ -106,7 +106,7 @@ async function expectSame(mesh: Mesh): Promise<{ inCluster: Served }> {
     const plane = new ControlPlane({ registries, ...flags }, files, prepare, mesh.env ?? {});
     await plane.ready();
     const got = await servedTo(plane, mesh.node);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
     return got;
   };
   const inCluster = await start({ configDir: '', kubeconfig }, {});
@@ -260,7 +260,7 @@ const schemas = {
 /** All resources that a proxy requests, as an Envoy does. */
 async function servedTo(plane: ControlPlane, node: NodeOfProxy): Promise<Served> {
   const stream = plane.client('ads.listening').sotw();
-  const ask = async (type: keyof typeof schemas, resourceNames: string[] = []): Promise<JsonObject[]> => {
+  const fetchResources = async (type: keyof typeof schemas, resourceNames: string[] = []): Promise<JsonObject[]> => {
     stream.send({ node, typeUrl: typeUrls[type], resourceNames });
     const { resources } = await stream.next();
     return resources
@@ -270,12 +270,12 @@ async function servedTo(plane: ControlPlane, node: NodeOfProxy): Promise<Served>
       })
       .sort((a, b) => String(a.name ?? a.clusterName).localeCompare(String(b.name ?? b.clusterName)));
   };
-  const clusters = await ask('CDS');
+  const clusters = await fetchResources('CDS');
   const edsNames = clusters.flatMap((json) => valuesOf(json, 'serviceName'));
-  const endpoints = edsNames.length === 0 ? [] : await ask('EDS', [...new Set(edsNames)]);
-  const listeners = await ask('LDS');
+  const endpoints = edsNames.length === 0 ? [] : await fetchResources('EDS', [...new Set(edsNames)]);
+  const listeners = await fetchResources('LDS');
   const routeNames = listeners.flatMap((json) => valuesOf(json, 'routeConfigName'));
-  const routes = routeNames.length === 0 ? [] : await ask('RDS', [...new Set(routeNames)]);
+  const routes = routeNames.length === 0 ? [] : await fetchResources('RDS', [...new Set(routeNames)]);
   stream.cancel();
   return { clusters, endpoints, listeners, routes };
 }

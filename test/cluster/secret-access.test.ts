@@ -83,10 +83,10 @@ function securePlane(): ControlPlane {
  */
 async function gateway(plane: ControlPlane, account: string): Promise<() => number[]> {
   const token = await cluster.token(account, 'istio-ca');
-  const calls = credentials.createFromMetadataGenerator((_, answer) => {
+  const calls = credentials.createFromMetadataGenerator((_, callback) => {
     const metadata = new Metadata();
     metadata.set('authorization', `Bearer ${token}`);
-    answer(null, metadata);
+    callback(null, metadata);
   });
   const channel = credentials.combineChannelCredentials(
     credentials.createSsl(Buffer.from(authority.certificate)),
@@ -119,7 +119,7 @@ it('a gateway receives a Secret after the API server has confirmed the permissio
   await eventually('the other was asked about', () => reviewed(false));
   expect(reviewed(true)).toBe(true);
   expect(other()).not.toContain(1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('a tenant with all permissions in its namespace gets a Secret of it that no object refers to', async () => {

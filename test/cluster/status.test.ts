@@ -50,13 +50,13 @@ interface Followed {
   /** Watched namespaces (default: all). */
   readonly namespaces?: readonly string[];
   /** Additional delay of each response of the API server to the status writer. */
-  readonly answerMs?: number;
+  readonly responseDelayMs?: number;
 }
 
 /** Watches the file's namespace, and runs the status writer whenever it is due. */
 async function leading(
   derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation,
-  { namespaces = [cluster.namespace], answerMs = 0 }: Followed = {},
+  { namespaces = [cluster.namespace], responseDelayMs = 0 }: Followed = {},
 ) {
   const selection = namespaces.length === 1 ? { namespace: namespaces[0]! } : {};
   const informers = new InformerEffects({
@@ -106,7 +106,7 @@ async function leading(
   });
   const server: Pick<ApiServer, 'request'> = {
     request: async (...order) => {
-      if (answerMs > 0) await delay(answerMs);
+      if (responseDelayMs > 0) await delay(responseDelayMs);
       return client.request(...order);
     },
   };
@@ -184,7 +184,7 @@ const short = (conditions: readonly Condition[] = []): string[] =>
 const ownParent = (status: Status = {}) =>
   (status.parents ?? status.ancestors)?.find(({ controllerName }) => controllerName === 'istio.io/gateway-controller');
 
-async function said(resource: ApiResource, name: string, expected: readonly string[]): Promise<void> {
+async function expectConditions(resource: ApiResource, name: string, expected: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
   await eventually(`the status of ${resource.kind} ${name} is that`, async () => {
     const { status } = await read(resource, name);
@@ -231,10 +231,10 @@ describe('Gateway API objects', () => {
     const foreign = { controllerName: 'example.com/other', parentRef, conditions: [] };
     await cluster.patch(routes, 'cart', { status: { parents: [foreign] } }, 'status');
     const { duty, failures, warnings } = await leading(ofGateways);
-    await said(classes, className, ['Accepted True Accepted of 1']);
+    await expectConditions(classes, className, ['Accepted True Accepted of 1']);
     expect((await read(classes, className)).status?.supportedFeatures).toContainEqual({ name: 'HTTPRoute' });
-    await said(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
-    await said(routes, 'cart', good(1));
+    await expectConditions(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
+    await expectConditions(routes, 'cart', good(1));
     // A status of this controller replaces the API's default completely, and has every field.
     const { status: front } = await read(gateways, 'front');
     expect(front?.conditions?.some(({ lastTransitionTime }) => lastTransitionTime.startsWith('1970'))).toBe(false);
@@ -246,13 +246,13 @@ describe('Gateway API objects', () => {
         ...['ResolvedRefs True ResolvedRefs of 1', 'Conflicted False NoConflicts of 1'],
       ],
     ]);
-    const before = ownParent((await read(routes, 'cart')).status)!.conditions!;
+    const previousConditions = ownParent((await read(routes, 'cart')).status)!.conditions!;
     await cluster.apply(routes, route('cart', 'nobody'));
-    await said(routes, 'cart', [good(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
+    await expectConditions(routes, 'cart', [good(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
     const { status } = await read(routes, 'cart');
     expect(status?.parents?.[0]).toEqual(foreign);
     // It changes when a status does, and not with the generation.
-    expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(before[0]!.lastTransitionTime);
+    expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(previousConditions[0]!.lastTransitionTime);
     await cluster.apply(routes, { ...route('cart', 'cart', 'elsewhere') });
     await eventually('ours is gone', async () => (await read(routes, 'cart')).status?.parents?.length === 1);
     await eventually('the Gateway has no route', async () => {
@@ -275,15 +275,15 @@ describe('Gateway API objects', () => {
     await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreign] } }, 'status');
     const { failures, warnings, duty } = await leading(ofGateways);
     const resolved = (generation: number): string => `ResolvedRefs True ResolvedRefs of ${generation}`;
-    await said(tlsPolicies, 'secured', ['Accepted False Invalid of 1', resolved(1)]);
+    await expectConditions(tlsPolicies, 'secured', ['Accepted False Invalid of 1', resolved(1)]);
     await cluster.delete(tlsPolicies, 'secured');
     await cluster.apply(tlsPolicies, policy({ validation }));
     await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreign] } }, 'status');
     const missing = 'ResolvedRefs False InvalidCACertificateRef of 1';
-    await said(tlsPolicies, 'secured', ['Accepted False NoValidCACertificate of 1', missing]);
+    await expectConditions(tlsPolicies, 'secured', ['Accepted False NoValidCACertificate of 1', missing]);
     const data = { 'ca.crt': createAuthority().certificate };
     await cluster.apply(of.configMaps, { metadata: { name: 'ca' }, data });
-    await said(tlsPolicies, 'secured', ['Accepted True Accepted of 1', resolved(1)]);
+    await expectConditions(tlsPolicies, 'secured', ['Accepted True Accepted of 1', resolved(1)]);
     expect((await read(tlsPolicies, 'secured')).status?.ancestors?.[0]).toEqual(foreign);
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
@@ -292,8 +292,8 @@ describe('Gateway API objects', () => {
     await writeMesh('quiet');
     await cluster.apply(routes, route('quiet', 'cart', 'quiet'));
     const { moved, duty } = await leading(ofGateways);
-    await said(routes, 'quiet', good(1));
-    await said(gateways, 'quiet', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
+    await expectConditions(routes, 'quiet', good(1));
+    await expectConditions(gateways, 'quiet', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     moved.splice(0);
     await cluster.patch(routes, 'quiet', { status: { parents: [] } }, 'status');
     await cluster.patch(routes, 'quiet', { metadata: { labels: { now: 'another' } } });
@@ -312,19 +312,19 @@ describe('Gateway API objects', () => {
     });
     await cluster.apply(grants, grant('a'));
     const { duty, gate, state, source, read: readOn } = await leading(ofGateways);
-    await said(routes, 'again', good(1));
+    await expectConditions(routes, 'again', good(1));
     state.isReading = false;
     await cluster.apply(routes, route('again', 'nobody', 'again'));
     await cluster.apply(routes, route('again', 'cart', 'again'));
     await cluster.apply(grants, grant('b'));
     await cluster.apply(grants, grant('a'));
-    const before = { ...duty.counts };
+    const previousConditions = { ...duty.counts };
     await duty.writeDue({ retry: false, anew: true }, gate);
-    expect(duty.counts.superseded).toBe(before.superseded + 1);
+    expect(duty.counts.superseded).toBe(previousConditions.superseded + 1);
     expect(short(ownParent((await read(routes, 'again')).status)!.conditions)).toEqual(good(1));
     state.isReading = true;
     readOn();
-    await said(routes, 'again', good(3));
+    await expectConditions(routes, 'again', good(3));
     // An object without any status counts as changed as well.
     await eventually('its generation is known', () => source.snapshot.set.ReferenceGrant[0]?.generation === 3);
   });
@@ -336,7 +336,7 @@ it('have messages and reasons that are cut to the limits of the API server', asy
   const rules = Array.from({ length: 16 }, () => ({ backendRefs }));
   await cluster.apply(routes, { metadata: { name: 'long' }, spec: { parentRefs: [{ name: 'long' }], rules } });
   const { duty, warnings } = await leading(ofGateways);
-  await said(routes, 'long', [good(1)[0]!, 'ResolvedRefs False BackendNotFound of 1']);
+  await expectConditions(routes, 'long', [good(1)[0]!, 'ResolvedRefs False BackendNotFound of 1']);
   expect([duty.counts.refused, warnings]).toEqual([0, []]);
 });
 
@@ -348,7 +348,7 @@ it('report once that their status is full of entries of other controllers, and l
   }));
   await cluster.patch(routes, 'full', { status: { parents } }, 'status');
   const { warnings } = await leading(ofGateways);
-  await said(gateways, 'full', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
+  await expectConditions(gateways, 'full', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
   await eventually('it is told', () => warnings.length > 0);
   expect(warnings).toMatchObject([
     {
@@ -368,14 +368,14 @@ it("delay the status of another namespace's Gateway by a part of the time that 3
     body: { metadata: { name: mallory } },
   } as const;
   await cluster.admin.request(namespace, never);
-  const own = `fair-${crypto.randomUUID().slice(0, 8)}`;
+  const ownNamespace = `fair-${crypto.randomUUID().slice(0, 8)}`;
   await cluster.create(classes, {
-    metadata: { name: own },
+    metadata: { name: ownNamespace },
     spec: { controllerName: 'istio.io/gateway-controller' },
   });
   const gateway = (name: string, of: string): ObjectToWrite => ({
     metadata: { name, namespace: of },
-    spec: { gatewayClassName: own, listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
+    spec: { gatewayClassName: ownNamespace, listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
   });
   await cluster.create(gateways, gateway('flooded', mallory));
   const flood = Array.from({ length: 300 }, (_, i) => i).values();
@@ -386,7 +386,7 @@ it("delay the status of another namespace's Gateway by a part of the time that 3
     }
   };
   await Promise.all(Array.from({ length: 8 }, creating));
-  const { duty } = await leading(ofGateways, { namespaces: [mallory, cluster.namespace], answerMs: 100 });
+  const { duty } = await leading(ofGateways, { namespaces: [mallory, cluster.namespace], responseDelayMs: 100 });
   await eventually('statuses are being written', () => duty.counts.written > 8);
   await cluster.create(gateways, gateway('bank', cluster.namespace));
   await eventually('the other Gateway has its status', async () => {

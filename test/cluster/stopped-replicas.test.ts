@@ -13,8 +13,8 @@ import { defineKinds, of } from './mesh-objects.ts';
 import { RecordingProxy } from './recording-proxy.ts';
 import { type Replica, Replicas } from './replica.ts';
 
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 const never = new AbortController().signal;
 const lease = 'istio-namespace-controller-election';
 const root = 'istio-ca-root-cert';
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await defineKinds(cluster);
   for (const name of shops) await cluster.create(of.namespaces, { metadata: { name } });
   const start = async (name: Name): Promise<void> => {
-    const proxy = await RecordingProxy.before(cluster.address);
+    const proxy = await RecordingProxy.startFor(cluster.address);
     proxies.set(name, proxy);
     programs.set(name, await replicas.start(name, undefined, proxy.address));
   };
@@ -71,7 +71,7 @@ async function deleteAll(but?: string): Promise<void> {
 type Moment = 'before writes' | 'in writes' | 'after writes';
 
 /** A replica that loses its Lease by itself this many times in a row cannot keep one. */
-const mostBeginnings = 5;
+const maxBeginnings = 5;
 
 /**
  * @param count number of the round
@@ -86,7 +86,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   const from = proxy.ofDuties().length;
   proxy.hold = ({ path }) => {
     if (path.includes('/leases')) return {};
-    if (moment === 'in writes') return { before: release.promise };
+    if (moment === 'in writes') return { untilForwarded: release.promise };
     return moment === 'after writes' ? { after: release.promise } : {};
   };
   const leads = async (): Promise<boolean> => (await leader()) === first;
@@ -110,7 +110,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   if (!(await leads())) {
     release.resolve();
     proxy.hold = () => ({});
-    expect(beginning, `${first} has lost its Lease before it was stopped`).toBeLessThan(mostBeginnings);
+    expect(beginning, `${first} has lost its Lease before it was stopped`).toBeLessThan(maxBeginnings);
     return round(moment, count, beginning + 1);
   }
   process.kill(pid, 'SIGSTOP');
@@ -123,7 +123,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     console.log(`${moment}: stopped, and taken over from ${Math.round(tookMs)} ms after its last word`);
     expect(tookMs).toBeGreaterThan(leaseMs - clockSkewMs);
     await eventually('the other one has written all', allThere);
-    const before = await roots();
+    const previousRoots = await roots();
     const held = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
     // Writes in transit arrive late, and their responses when the replica resumes.
     release.resolve();
@@ -139,7 +139,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     const isLate = ({ path, body, status }: (typeof held)[number]): boolean =>
       status !== 409 && (path.includes('/configmaps') || !body.includes('"resourceVersion"'));
     expect(held.filter(isLate)).toEqual([]);
-    for (const [namespace, version] of await roots()) expect(version, namespace).toBe(before.get(namespace));
+    for (const [namespace, version] of await roots()) expect(version, namespace).toBe(previousRoots.get(namespace));
     expect(await leader()).toBe(other);
     return held.length;
   } finally {

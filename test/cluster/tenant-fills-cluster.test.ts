@@ -132,7 +132,7 @@ async function measured({ program, plainPort }: Replica): Promise<Measures> {
   const pids = [program.pid];
   const pushMs = await pushTime(plainPort, pids);
   const spec = { gatewayClassName: 'mesh', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] };
-  const statusMs = await leastMs(5, pids, async (index) => {
+  const statusMs = await minMs(5, pids, async (index) => {
     const name = `edge-${program.pid}-${program.lines.length}-${index}`;
     const query = { namespace: victim, fieldSelector: `metadata.name=${name}` };
     await cluster.create(kubernetesGateways, { metadata: { name, namespace: victim }, spec });
@@ -146,7 +146,7 @@ async function measured({ program, plainPort }: Replica): Promise<Measures> {
 }
 
 /** The minimum of several attempts, without the time in which the program waited for a processor. */
-async function leastMs(
+async function minMs(
   tries: number,
   pids: readonly number[],
   work: (index: number) => Promise<unknown>,
@@ -188,7 +188,7 @@ async function pushTime(port: number, pids: readonly number[]): Promise<number> 
   };
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [edsName] });
   await eventually('the victim has its endpoints', () => seen !== '');
-  const time = await leastMs(7, pids, async () => {
+  const time = await minMs(7, pids, async () => {
     const address = `10.1.7.${++addresses}`;
     await writeService(cluster, 'ledger', [address], 80, victim);
     await eventually('the new endpoint has come', () => seen.includes(address), { everyMs: 5 });

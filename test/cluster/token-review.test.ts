@@ -6,7 +6,7 @@ import { givenCluster } from './given-cluster.ts';
 
 const cluster = givenCluster();
 
-async function answerTo(token: string, more: Partial<TokenReviewOptions> = {}, clusterId?: string) {
+async function reviewOf(token: string, more: Partial<TokenReviewOptions> = {}, clusterId?: string) {
   const options = { clusters: ['Kubernetes', 'alias'], audience: 'istio-ca', trustDomain: () => 'example.org' };
   const headers = new Map([
     ['authorization', [`Bearer ${token}`]],
@@ -22,37 +22,37 @@ it('a service account token for this audience identifies its account, under each
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const identity = { identities: [`spiffe://example.org/ns/${cluster.namespace}/sa/${account}`] };
-  expect(await answerTo(token)).toEqual(identity);
-  expect(await answerTo(token, {}, 'alias')).toEqual(identity);
+  expect(await reviewOf(token)).toEqual(identity);
+  expect(await reviewOf(token, {}, 'alias')).toEqual(identity);
 });
 
 it('a token for another audience, of another cluster, altered, or of no service account identifies no account', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const refused = { failure: expect.any(String) };
-  expect(await answerTo(await cluster.token(account))).toEqual(refused);
-  expect(await answerTo(await cluster.token(account, 'vault'))).toEqual(refused);
-  expect(await answerTo(token, {}, 'elsewhere')).toEqual({ failure: 'unknown cluster "elsewhere"' });
-  expect(await answerTo(`${token.slice(0, -9)}AAAAAAAAA`)).toEqual(refused);
-  expect(await answerTo(cluster.address.adminToken)).toEqual(refused);
-  expect(await answerTo('a'.repeat(20_000))).toEqual(refused);
+  expect(await reviewOf(await cluster.token(account))).toEqual(refused);
+  expect(await reviewOf(await cluster.token(account, 'vault'))).toEqual(refused);
+  expect(await reviewOf(token, {}, 'elsewhere')).toEqual({ failure: 'unknown cluster "elsewhere"' });
+  expect(await reviewOf(`${token.slice(0, -9)}AAAAAAAAA`)).toEqual(refused);
+  expect(await reviewOf(cluster.address.adminToken)).toEqual(refused);
+  expect(await reviewOf('a'.repeat(20_000))).toEqual(refused);
 });
 
 it('a token whose account was deleted, or that was revoked by its ID, identifies no account', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const { jti } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { jti: string };
-  expect(await answerTo(token, { isRevoked: (id) => id === jti })).toEqual({ failure: 'the token is revoked' });
+  expect(await reviewOf(token, { isRevoked: (id) => id === jti })).toEqual({ failure: 'the token is revoked' });
   // The server caches the result of a review for ten seconds.
   const other = await cluster.token(account, 'istio-ca');
   await cluster.delete(serviceAccounts, account);
-  expect(await answerTo(other)).toEqual({ failure: 'the API server rejected the token (TokenReview)' });
+  expect(await reviewOf(other)).toEqual({ failure: 'the API server rejected the token (TokenReview)' });
 });
 
 it('a token review that is forbidden or gets no response fails', async () => {
   const token = await cluster.token(await cluster.account(), 'istio-ca');
-  expect(await answerTo(token, { server: await cluster.clientWith({}) })).toMatchObject({ isUnavailable: true });
+  expect(await reviewOf(token, { server: await cluster.clientWith({}) })).toMatchObject({ isUnavailable: true });
   const server = cluster.client();
   server.close();
-  expect(await answerTo(token, { server })).toMatchObject({ isUnavailable: true });
+  expect(await reviewOf(token, { server })).toMatchObject({ isUnavailable: true });
 });

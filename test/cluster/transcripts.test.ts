@@ -11,19 +11,19 @@ import { givenOwnServer } from './given-cluster.ts';
 import { definitionOf } from './mesh-objects.ts';
 import { Replicas } from './replica.ts';
 
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 const replicas = new Replicas(cluster);
 
 it('a start in a cluster, a new CRD, and an API server that is lost and regained log no warning', async () => {
-  const api = await faultyProxy(new URL(own.server.url));
+  const api = await faultyProxy(new URL(ownServer.server.url));
   const { program, httpPort } = await replicas.start('one', undefined, { ...cluster.address, url: api.url.href }, [
     '--log_as_json',
   ]);
   const leaders = (): number => linesOf(program.lines, 'leader.elected').length;
   await eventually('it leads', () => leaders() === 8);
-  const said = [{ program: 'replica', lines: program.lines }];
-  expect(troubles(said)).toEqual([]);
+  const outputs = [{ program: 'replica', lines: program.lines }];
+  expect(troubles(outputs)).toEqual([]);
 
   await cluster.apply(customResourceDefinitions, definitionOf('Sidecar', ['v1']));
   const sidecars = {
@@ -46,8 +46,8 @@ it('a start in a cluster, a new CRD, and an API server that is lost and regained
   await cluster.apply(sidecars, { metadata: { name: 'late' }, spec });
   await eventually('what came later is read', async () => /"name": ?"late"/.test(await configuration()));
   await program.stop();
-  expect(troubles(said)).toEqual([]);
-  expectTranscript('api-server-away', said);
+  expect(troubles(outputs)).toEqual([]);
+  expectTranscript('api-server-away', outputs);
 });
 
 it('a CRD without a known version is a warning with the versions', async () => {

@@ -241,8 +241,8 @@ describe('an undefined kind of an API server', () => {
     const { seen } = watched(cluster.admin, routes, { resourceVersion });
     await cluster.create(routes, { metadata: { name: 'first' }, spec: { host: 'a.example' } });
     await eventually('its object is seen', () => seen().includes('ADDED first'));
-    const mistake = cluster.create(routes, { metadata: { name: 'bad' }, spec: { host: 5 } });
-    expect(await failureOf(mistake)).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
+    const invalidObject = cluster.create(routes, { metadata: { name: 'bad' }, spec: { host: 5 } });
+    expect(await failureOf(invalidObject)).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
   });
 });
 
@@ -295,20 +295,22 @@ describe('the identity of an API client', () => {
         clusters: [{ name: 'a', cluster: { server: url, 'certificate-authority-data': base64(ca) } }],
         users: [{ name: 'a', user }],
       };
-      const made = new Http2ApiServer(kubeconfigAccess(JSON.stringify(config), { path: 'test', isTrusted: true }));
-      onTestFinished(() => made.close());
-      return made;
+      const pluginClient = new Http2ApiServer(
+        kubeconfigAccess(JSON.stringify(config), { path: 'test', isTrusted: true }),
+      );
+      onTestFinished(() => pluginClient.close());
+      return pluginClient;
     };
-    const somebody = client({
+    const certificateClient = client({
       'client-certificate-data': base64(issued.certificate),
       'client-key-data': base64(issued.privateKey),
     });
-    expect(await failureOf(somebody.list(configMaps, {}, never))).toMatchObject({
+    expect(await failureOf(certificateClient.list(configMaps, {}, never))).toMatchObject({
       ...{ kind: 'status', code: 403, message: expect.stringContaining('User "somebody"') },
     });
     const apiVersion = 'client.authentication.k8s.io/v1';
-    const said = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: adminToken } });
-    const admin = client({ exec: { apiVersion, command: 'sh', args: ['-c', `echo '${said}'`] } });
+    const credentialJson = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: adminToken } });
+    const admin = client({ exec: { apiVersion, command: 'sh', args: ['-c', `echo '${credentialJson}'`] } });
     expect((await admin.list(services, { limit: 1 }, never)).resourceVersion).not.toBe('');
   });
 

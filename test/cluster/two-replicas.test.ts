@@ -19,8 +19,8 @@ import { defineKinds, of } from './mesh-objects.ts';
 import { type Replica, Replicas } from './replica.ts';
 import { ServiceAddress } from './service-address.ts';
 
-const own = givenOwnServer();
-const { cluster } = own;
+const ownServer = givenOwnServer();
+const { cluster } = ownServer;
 const replicas = new Replicas(cluster);
 const folder = mkdtempSync(join(tmpdir(), 'cp-two-replicas-'));
 const proxies = ['client-0', 'client-1'] as const;
@@ -92,13 +92,13 @@ async function startAgent(name: string, port: number): Promise<Agent> {
     hopeless: () => program.hopeless(),
   });
   const agent = { program, adminPort, statusPort, port };
-  await eventually(`${name} sends requests on`, async () => (await ask(agent, 0)) === 'web');
+  await eventually(`${name} sends requests on`, async () => (await requestService(agent, 0)) === 'web');
   return agent;
 }
 
 const sidecars = { ...of.serviceEntries, plural: 'sidecars', kind: 'Sidecar' };
 
-async function ask({ port }: Agent, service: number): Promise<string> {
+async function requestService({ port }: Agent, service: number): Promise<string> {
   return (await sendRequest({ port, host: hostOf(service) })).seen?.backend ?? 'nobody';
 }
 
@@ -113,9 +113,9 @@ async function received({ adminPort }: Agent): Promise<number> {
 async function quietBytes(agent: Agent): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
-    const before = bytes;
+    const previousBytes = bytes;
     bytes = await received(agent);
-    if (bytes === before) return true;
+    if (bytes === previousBytes) return true;
     await sleep(300);
     return false;
   });
@@ -130,21 +130,21 @@ async function responses({ statusPort }: Agent): Promise<number> {
 }
 
 /** Bytes that HTTP/2 needs to open a connection, plus responses without resources. */
-const emptyAnswersBytes = 2_000;
+const emptyResponsesBytes = 2_000;
 
 it('when the replica with all streams is killed, no request fails, and the other one serves the Envoys without resending resources', async () => {
   expect(address.taken[0]).toBeGreaterThan(0);
   expect(address.taken[1]).toBe(0);
   const initial = await Promise.all(agents.map(quietBytes));
-  const answered = await Promise.all(agents.map(responses));
+  const responsesBefore = await Promise.all(agents.map(responses));
   let isOver = false;
   const failed: string[] = [];
   let requests = 0;
   const load = agents.map(async (agent) => {
     for (let service = 0; !isOver; service = (service + 1) % services) {
-      const answer = await ask(agent, service).catch(String);
+      const outcome = await requestService(agent, service).catch(String);
       requests++;
-      if (answer !== 'web') failed.push(answer);
+      if (outcome !== 'web') failed.push(outcome);
       await sleep(2);
     }
   });
@@ -153,7 +153,9 @@ it('when the replica with all streams is killed, no request fails, and the other
   const killedAt = performance.now();
   const tookMs = await Promise.all(
     agents.map(async (agent, index) => {
-      await eventually('it is answered', async () => (await responses(agent)) > answered[index]!, { everyMs: 20 });
+      await eventually('it is answered', async () => (await responses(agent)) > responsesBefore[index]!, {
+        everyMs: 20,
+      });
       return Math.round(performance.now() - killedAt);
     }),
   );
@@ -164,11 +166,11 @@ it('when the replica with all streams is killed, no request fails, and the other
   console.log(`with the other one after ${tookMs} ms; ${requests} requests; ${bytes} bytes, at first ${initial}`);
   expect(failed).toEqual([]);
   expect(Math.max(...tookMs)).toBeLessThan(promisedMs);
-  expect(Math.max(...bytes)).toBeLessThan(emptyAnswersBytes);
-  expect(Math.min(...initial)).toBeGreaterThan(5 * emptyAnswersBytes);
+  expect(Math.max(...bytes)).toBeLessThan(emptyResponsesBytes);
+  expect(Math.min(...initial)).toBeGreaterThan(5 * emptyResponsesBytes);
   // From here on Envoys get changes from the other replica.
   await cluster.delete(of.serviceEntries, 's0');
   await eventually('what was changed since is in force', async () => {
-    return (await ask(agents[0]!, 0).catch(() => 'nobody')) === 'nobody';
+    return (await requestService(agents[0]!, 0).catch(() => 'nobody')) === 'nobody';
   });
 });

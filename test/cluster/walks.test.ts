@@ -61,11 +61,11 @@ const eventsOfWalk =
   /^(objects\.changed|registry\.changed|push\.request|context\.built|clients\.(push|served)|proxies\.served)$/;
 
 /** Machines that received an event from an actor of the walk, or took a step for an event of the walk. */
-function charts(records: readonly TraceRecord[], what: 'to' | 'step'): readonly string[] {
+function charts(records: readonly TraceRecord[], field: 'to' | 'step'): readonly string[] {
   const chartOf = (actor: string): string => actor.replace(/\/.*$/, '').replace(/-\d+$/, '-N');
   const isOfWalk = (actor: string): boolean => ['service-registry', 'push', 'push-queue'].includes(chartOf(actor));
   const found = records.flatMap((record) => {
-    if (what === 'to') return record.kind === 'event' && isOfWalk(record.from) ? [chartOf(record.to)] : [];
+    if (field === 'to') return record.kind === 'event' && isOfWalk(record.from) ? [chartOf(record.to)] : [];
     return 'on' in record && 'taken' in record && eventsOfWalk.test(record.on) ? [chartOf(record.actor)] : [];
   });
   return [...new Set(found)].sort();
@@ -85,7 +85,7 @@ it('each file of the documented walk runs for an EndpointSlice event, and four c
   await inspector.call('Profiler.enable');
   await inspector.call('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
   await inspector.call('Profiler.takePreciseCoverage');
-  const before = recordsAfter(0).at(-1)!.seq;
+  const lastSeq = recordsAfter(0).at(-1)!.seq;
 
   await writeSlice(cluster, 'web', ['10.1.0.1', '10.1.0.2']);
   expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
@@ -96,8 +96,8 @@ it('each file of the documented walk runs for an EndpointSlice event, and four c
   // The trace is written with a delay.
   const servedToAll = (record: TraceRecord): boolean =>
     record.kind === 'event' && record.event.type === 'clients.served';
-  await eventually('the push is in the trace', () => recordsAfter(before).some(servedToAll));
-  const records = recordsAfter(before);
+  await eventually('the push is in the trace', () => recordsAfter(lastSeq).some(servedToAll));
+  const records = recordsAfter(lastSeq);
   // `context.built` informs the machine of the program, which ignores it.
   expect(charts(records, 'to')).toEqual(['discovery', 'push', 'push-queue', 'service-registry']);
   expect(charts(records, 'step')).toEqual(['informer-N', 'push', 'push-queue', 'service-registry']);

@@ -45,13 +45,13 @@ const laterLabels: Readonly<Record<string, readonly string[]>> = {
 };
 
 export async function agentMetrics(): Promise<MetricDefinition[]> {
-  const own = { workload: '', namespace: '', service: '', revision: '', app: '', version: '', cluster: '' };
+  const ownLabels = { workload: '', namespace: '', service: '', revision: '', app: '', version: '', cluster: '' };
   const vault = { newestPairs: () => [].values(), allNewestLists: () => [].values() };
   const texts = [
     new DnsCounts().text(),
     new SecretCounts(vault as never).text(),
     new WasmCounts().text(),
-    [...new MeshMetrics({ localWorkload: own, version: '1' }).text()].join(''),
+    [...new MeshMetrics({ localWorkload: ownLabels, version: '1' }).text()].join(''),
   ];
   return [...(await new AgentMetrics().definitions()), ...texts.flatMap(definitionsIn)];
 }

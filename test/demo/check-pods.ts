@@ -50,7 +50,7 @@ async function nameFinding({ pods }: PodMesh): Promise<CheckFinding> {
 
 /** Checks the caller identity that the sidecar passes to its application, from the client certificate. */
 async function callerFindings(mesh: PodMesh): Promise<CheckFinding[]> {
-  const { stdout } = await mesh.ask('/headers');
+  const { stdout } = await mesh.callService('/headers');
   const headers = JSON.parse(stdout) as { 'x-forwarded-client-cert'?: string };
   const [, by, uri] = /^By=([^;]*);.*;URI=([^;]*)$/.exec(headers['x-forwarded-client-cert'] ?? '') ?? [];
   return [

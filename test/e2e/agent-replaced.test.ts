@@ -45,9 +45,9 @@ async function replaced(
   agent: ContainedAgent,
   order: () => unknown = () => agent.container.signal('SIGUSR2'),
 ): Promise<number> {
-  const [before] = nodesIn(agent);
+  const [previousAgent] = nodesIn(agent);
   await order();
-  await eventually('a newer agent is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== before, {
+  await eventually('a newer agent is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== previousAgent, {
     everyMs: 5,
   });
   return nodesIn(agent)[0]!;
@@ -87,12 +87,12 @@ async function agentUnderLoad() {
 
 test(`${times} newer agents replace the previous one under load and hot restart Envoy without a failed request`, async () => {
   const { agent, load } = await agentUnderLoad();
-  let longestMs = 0;
+  let maxMs = 0;
   let isOver = false;
-  const asking = (async () => {
+  const probing = (async () => {
     for (let since = performance.now(); !isOver; await sleep(10)) {
-      if (await agent.answers()) since = performance.now();
-      longestMs = Math.max(longestMs, performance.now() - since);
+      if (await agent.responds()) since = performance.now();
+      maxMs = Math.max(maxMs, performance.now() - since);
     }
   })();
   const envoys = envoysIn(agent);
@@ -106,11 +106,9 @@ test(`${times} newer agents replace the previous one under load and hot restart 
     await sleep((time * 137) % 500);
   }
   isOver = true;
-  await asking;
+  await probing;
   const report = await load.stop();
-  console.log(
-    `${times} agents; the status port answered nobody for ${Math.round(longestMs)} ms\n${formatReport(report)}`,
-  );
+  console.log(`${times} agents; the status port answered nobody for ${Math.round(maxMs)} ms\n${formatReport(report)}`);
   expectNoneFailed(agent, report);
   expect(report.total).toBeGreaterThan(20);
   await agent.container.hasNoZombie();
@@ -129,26 +127,30 @@ test(`a hot restart requested at ${orders} moments of agent replacements starts 
   const { agent, load } = await agentUnderLoad();
   const begun = (): number => timesInAll(agent, 'supervisor.restart');
   for (let order = 0; order < orders; order++) {
-    const [before] = nodesIn(agent);
+    const [previousAgent] = nodesIn(agent);
     const already = begun();
     const { length } = tracesIn(agent);
-    const said = agent.container.program.lines.length;
+    const outputText = agent.container.program.lines.length;
     agent.container.signal('SIGUSR2');
     // Most requests fall into the hand-over by the older agent, after the newer agent has started.
     if (order % 3 === 0) await sleep((order * 53) % 1_500);
     else {
       const hasBegun = (): true => {
         if (tracesIn(agent).length > length) return true;
-        throw new Error(agent.container.program.lines.slice(said).join('\n'));
+        throw new Error(agent.container.program.lines.slice(outputText).join('\n'));
       };
       await eventually('the newer one has begun', hasBegun, { everyMs: 2 });
       await sleep((order * 29) % 260);
     }
     agent.container.signal('SIGUSR1');
     agent.container.signal('SIGHUP');
-    await eventually('a newer agent is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== before, {
-      everyMs: 5,
-    });
+    await eventually(
+      'a newer agent is alone',
+      () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== previousAgent,
+      {
+        everyMs: 5,
+      },
+    );
     await eventually('the restart is begun', () => begun() > already, { everyMs: 20 });
     await eventually('the newer agent is ready', agent.ready, { everyMs: 10 });
   }
@@ -170,16 +172,18 @@ test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or 
   const isAlone = async (): Promise<boolean> => nodesIn(agent).length === 1 && (await agent.ready());
   let thirds = 0;
   for (let instant = 0; instant < instants; instant++) {
-    const [before] = [heldTimes()];
+    const [previousAgent] = [heldTimes()];
     const refusals = program.lines.length;
     agent.container.signal('SIGUSR2');
-    await eventually('the older one has given way', () => heldTimes() > before, { everyMs: 1 });
+    await eventually('the older one has given way', () => heldTimes() > previousAgent, { everyMs: 1 });
     await sleep((instant * 7) % 60);
     agent.container.signal('SIGUSR2');
     await eventually('something came of it', async () => {
-      const said = program.lines.slice(refusals).join('\n');
-      const isRefused = /an agent is being replaced.*not now|the older agent|no record|another agent has/.test(said);
-      const isThird = heldTimes() > before + 1;
+      const outputText = program.lines.slice(refusals).join('\n');
+      const isRefused = /an agent is being replaced.*not now|the older agent|no record|another agent has/.test(
+        outputText,
+      );
+      const isThird = heldTimes() > previousAgent + 1;
       if (!isRefused && !isThird) return false;
       if (isThird) thirds++;
       return true;
@@ -199,9 +203,9 @@ test('the older agent kills a newer agent that hangs, and keeps managing the run
   const envoys = envoysIn(agent);
   const ready = (): number => timesInAll(agent, 'successor.ready');
   const { lines } = agent.container.program;
-  const { newer, before } = await eventually('a second order is refused', async () => {
+  const { newer, previousAgent } = await eventually('a second order is refused', async () => {
     const [older] = nodesIn(agent);
-    const [before, from] = [ready(), lines.length];
+    const [previousAgent, from] = [ready(), lines.length];
     agent.container.signal('SIGUSR2');
     const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
       everyMs: 1,
@@ -209,7 +213,7 @@ test('the older agent kills a newer agent that hangs, and keeps managing the run
     agent.container.signal('SIGUSR2');
     const isRefused = (): boolean => lines.slice(from).some((line) => /an agent is being replaced.*not now/.test(line));
     await eventually('it is refused, or its turn has come', () => isRefused() || !nodesIn(agent).includes(older!));
-    if (isRefused()) return { newer, before };
+    if (isRefused()) return { newer, previousAgent };
     // A request right after the newer agent started waits for a second; then a third agent starts.
     await eventually('one is alone for good', async () => {
       const [alone] = nodesIn(agent);
@@ -218,7 +222,7 @@ test('the older agent kills a newer agent that hangs, and keeps managing the run
     });
     return undefined;
   });
-  await eventually('it is there', () => ready() > before, { everyMs: 1 });
+  await eventually('it is there', () => ready() > previousAgent, { everyMs: 1 });
   process.kill(newer!, 'SIGSTOP');
   await eventually('one is alone', () => nodesIn(agent).length === 1);
   // The newer agent had already taken over.
@@ -290,17 +294,17 @@ test('a newer agent that takes over before the successor of a killed agent manag
     const tookOver = new RegExp(
       `${loggedLine('epochs.adopted.handedOver').source}|${loggedLine('epochs.adopted.orphaned').source}`,
     );
-    const said = (what: RegExp): boolean => lines.slice(from).some((line) => what.test(line));
+    const outputText = (pattern: RegExp): boolean => lines.slice(from).some((line) => pattern.test(line));
     process.kill(killed!, 'SIGKILL');
     const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
       everyMs: 1,
     });
     process.kill(slow!, 'SIGSTOP');
-    const isSlow = !said(tookOver);
+    const isSlow = !outputText(tookOver);
     agent.container.signal('SIGUSR2');
     const word = new RegExp(`${tookOver.source}|not now|the older agent|another agent has`);
-    if (isSlow) await eventually('the newer one has taken over, or may not', () => said(word));
-    const isTaken = isSlow && said(tookOver);
+    if (isSlow) await eventually('the newer one has taken over, or may not', () => outputText(word));
+    const isTaken = isSlow && outputText(tookOver);
     process.kill(slow!, 'SIGCONT');
     await eventually('one is alone', () => nodesIn(agent).length === 1 && (!isTaken || nodesIn(agent)[0] !== slow));
     await eventually('it is ready', agent.ready);
@@ -316,7 +320,7 @@ test('a newer agent that takes over before the successor of a killed agent manag
 });
 
 /** A foreign process of the same network namespace that takes the names of base IDs as soon as they are free. */
-async function stranger(baseIds: readonly string[]): Promise<Program> {
+async function startForeignProcess(baseIds: readonly string[]): Promise<Program> {
   const program = Program.run('the stranger', 'python3', {
     env: process.env,
     cwd: '/',
@@ -347,7 +351,7 @@ test('the next agents keep the same Envoy while another process occupies the nam
   const baseIds = readdirSync(join(agent.container.cwd, 'run')).flatMap(
     (name) => /^base-id-(\d+)$/.exec(name)?.[1] ?? [],
   );
-  const thief = await stranger(baseIds);
+  const thief = await startForeignProcess(baseIds);
   // A newer agent starts as soon as the older one has handed over, and may take over first.
   await replaced(agent, async () => {
     process.kill(nodesIn(agent)[0]!, 'SIGKILL');
@@ -403,16 +407,16 @@ test(`killing either agent at any of ${kills.length} steps of a replacement leav
     maxDurationMs: 380_000,
   });
   onTestFinished(() => load.kill());
-  const told = (step: string): number => timesInAll(agent, step, timesIn);
+  const timesReported = (step: string): number => timesInAll(agent, step, timesIn);
   const outages: number[] = [];
   for (const [index, [side, step]] of kills.entries()) {
     // The launcher exits after ten consecutive agents that run for less than two seconds.
     if (index % 5 === 4) await sleep(2_500);
     const [older] = nodesIn(agent);
-    const before = told(step);
+    const previousAgent = timesReported(step);
     agent.container.signal('SIGUSR2');
     const newer = await eventually('a newer agent', () => nodesIn(agent).find((pid) => pid !== older), { everyMs: 1 });
-    await eventually(`it is told: ${step}`, () => told(step) > before, { everyMs: 1 });
+    await eventually(`it is told: ${step}`, () => timesReported(step) > previousAgent, { everyMs: 1 });
     try {
       process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
     } catch {

@@ -35,9 +35,9 @@ afterAll(() => conclude(mesh));
 
 /** Epoch and clusters that the serving Envoy reports. */
 async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters: string[]; flush: string }> {
-  const answer = await fetch(`http://127.0.0.1:${adminPort}/config_dump`);
+  const response = await fetch(`http://127.0.0.1:${adminPort}/config_dump`);
   type Bootstrap = { static_resources: { clusters: { name: string }[] }; stats_flush_interval: string };
-  const { configs } = (await answer.json()) as { configs: { bootstrap?: Bootstrap }[] };
+  const { configs } = (await response.json()) as { configs: { bootstrap?: Bootstrap }[] };
   const { static_resources: statics, stats_flush_interval: flush } = configs.find(({ bootstrap }) => bootstrap)!
     .bootstrap!;
   const { epoch } = await createAdminClient('127.0.0.1', adminPort).serverInfo();
@@ -63,11 +63,11 @@ test('an agent that replaces another one starts Envoy with the same patches even
   const sidecar = await other.startContainedSidecar({ LIVE_RESTORE: 'true' });
   const { container } = sidecar;
   const followed = async (by: () => void): Promise<void> => {
-    const [before] = container.agents();
+    const [previousAgent] = container.agents();
     by();
     await eventually(
       'another agent is alone',
-      () => container.agents().length === 1 && container.agents()[0] !== before,
+      () => container.agents().length === 1 && container.agents()[0] !== previousAgent,
     );
     await other.waitForAgent(sidecar);
   };

@@ -18,7 +18,7 @@ const sideBySide = 8;
  * Scenarios have time limits, which an Envoy on a busy machine may exceed. A scenario that deviates is repeated alone; a wrong model deviates each
  * time.
  */
-const looksAgain = 4;
+const maxRepetitions = 4;
 
 const testRun = randomUUID();
 const seenOnEnvoy = new Map<Scenario, readonly Observation[] | Error>();
@@ -31,7 +31,7 @@ beforeAll(async () => {
     }
   };
   await Promise.all(Array.from({ length: sideBySide }, runInTurn));
-  for (let again = 0; again < looksAgain; again++) {
+  for (let again = 0; again < maxRepetitions; again++) {
     for (const scenario of scenarios.filter(departs)) {
       console.log(`once more: ${scenario.name}`);
       seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
@@ -49,11 +49,11 @@ function runOnEnvoy(scenario: Scenario): Promise<readonly Observation[] | Error>
 }
 
 function departs(scenario: Scenario): boolean {
-  return seenOnEnvoy.get(scenario) instanceof Error || departuresIn(scenario).length > 0;
+  return seenOnEnvoy.get(scenario) instanceof Error || deviationsIn(scenario).length > 0;
 }
 
 /** How the model deviates from the real Envoy in this scenario. */
-function departuresIn(scenario: Scenario, envoy = envoyOnHost): string[] {
+function deviationsIn(scenario: Scenario, envoy = envoyOnHost): string[] {
   const seen = seenOnEnvoy.get(scenario)!;
   if (seen instanceof Error) throw seen;
   try {
@@ -64,7 +64,7 @@ function departuresIn(scenario: Scenario, envoy = envoyOnHost): string[] {
 }
 
 test.each(scenarios)('$name', (scenario) => {
-  expect(departuresIn(scenario)).toEqual([]);
+  expect(deviationsIn(scenario)).toEqual([]);
 });
 
 /** An action of the machine with its signature for the host. */
@@ -80,7 +80,7 @@ describe('the calibration detects a model of Envoy', () => {
   });
 
   const noticed = (envoy: typeof envoyOnHost): string[] =>
-    scenarios.filter((scenario) => departuresIn(scenario, envoy).length > 0).map(({ name }) => name);
+    scenarios.filter((scenario) => deviationsIn(scenario, envoy).length > 0).map(({ name }) => name);
 
   // live-probe.test.ts covers the hold-back of an Envoy without listeners, which belongs to the probe.
   const ofTheProbe = new Set(['beginHoldBack', 'endHoldBack']);

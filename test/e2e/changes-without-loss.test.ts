@@ -45,7 +45,7 @@ interface Part {
   /** Changes that add a listener. */
   readonly servers: number;
   /** Minimum totals. */
-  readonly least: { readonly changes: number; readonly requests: number; readonly connections: number };
+  readonly minTotals: { readonly changes: number; readonly requests: number; readonly connections: number };
 }
 
 /** The short form covers each type, protocol and latency, but not all combinations. In the long form, a part takes minutes. */
@@ -60,7 +60,7 @@ const parts = sized<readonly Part[]>({
         { type: 'sidecar', delta: true, roundTripMs: 0 },
       ],
       ...{ simulated: 3, pauseMs: 50, alone: 0, servers: 1 },
-      least: { changes: 40, requests: 1_000, connections: 200 },
+      minTotals: { changes: 40, requests: 1_000, connections: 200 },
     },
   ],
   full: [
@@ -68,19 +68,19 @@ const parts = sized<readonly Part[]>({
       name: `${roundTripMs} ms`,
       proxies: types.flatMap((type) => both.map((delta) => ({ type, delta, roundTripMs }))),
       ...{ simulated: 50, pauseMs: 60, alone: changeKinds.length, servers: 2 },
-      least: { changes: 134, requests: 34_000, connections: 6_700 },
+      minTotals: { changes: 134, requests: 34_000, connections: 6_700 },
     })),
     {
       name: '20 ms, one proxy',
       proxies: [{ type: 'gateway', delta: true, roundTripMs: 20 }],
       ...{ simulated: 0, pauseMs: 60, alone: changeKinds.length, servers: 1 },
-      least: { changes: 40, requests: 1_000, connections: 200 },
+      minTotals: { changes: 40, requests: 1_000, connections: 200 },
     },
   ],
 });
 
 /** A busy machine needs a multiple of the time of a quiet one. */
-const longestMs = sized({ short: 600_000, full: 1_500_000 });
+const maxMs = sized({ short: 600_000, full: 1_500_000 });
 
 const changesOfWindow = 10;
 
@@ -140,7 +140,7 @@ const totalOf = ({ byName }: LoadReport, kind: string): number =>
 async function firstResponse(port: number, host: string): Promise<number> {
   return eventually(
     `port ${port} accepts connections`,
-    async () => (await sendRequest({ port, host, patienceMs: 0 })).status,
+    async () => (await sendRequest({ port, host, retryForMs: 0 })).status,
     {
       everyMs: 2,
     },
@@ -150,11 +150,11 @@ async function firstResponse(port: number, host: string): Promise<number> {
 test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.name, part] as const))(
   'changes of routes to new clusters fail no request and close no connection (%s)',
   async (_name, part) => {
-    const { least } = part;
+    const { minTotals } = part;
     const mesh = await start({ kinds: changeKinds, proxies: part.proxies });
     const simulated = await mesh.simulate(part.simulated);
     const begun = performance.now();
-    const load = await mesh.startLoad({ pauseMs: part.pauseMs, maxDurationMs: longestMs });
+    const load = await mesh.startLoad({ pauseMs: part.pauseMs, maxDurationMs: maxMs });
     const waits = mesh.watchProcessor(load);
     const windows = new MeasuredWindows({
       report: () => load.report(),
@@ -185,14 +185,14 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
 
     // Ten connections a second, then one a second until the part ends: each change costs as much processor time as hundreds of requests.
     for (let index = 0; ; ) {
-      const hasChanges = windows.changes >= least.changes;
+      const hasChanges = windows.changes >= minTotals.changes;
       if (hasChanges) {
         const { requests, connections } = totals(windows);
-        if (requests.total >= least.requests && connections.total >= least.connections) break;
+        if (requests.total >= minTotals.requests && connections.total >= minTotals.connections) break;
       }
-      const count = hasChanges ? 1 : Math.min(changesOfWindow, least.changes - windows.changes);
+      const count = hasChanges ? 1 : Math.min(changesOfWindow, minTotals.changes - windows.changes);
       await windows.measure(count, async () => {
-        for (let made = 0; made < count; made++, index++) {
+        for (let createdCount = 0; createdCount < count; createdCount++, index++) {
           mesh.write(changeKinds[index % changeKinds.length]!);
           await sleep(hasChanges ? 1_000 : 100);
         }
@@ -234,7 +234,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
     expect(simulated.flatMap(({ violations }) => violations)).toEqual([]);
     for (const { routes } of simulated) expect(routes).toBeGreaterThan(1);
   },
-  longestMs,
+  maxMs,
 );
 
 test.runIf(isOfThisRun(parts.length))(

@@ -32,7 +32,7 @@ const maxEmptiedMs = 2_000;
 const debounceMs = 100;
 
 /** Each poll costs processor time of this process, which counts. */
-const lookEveryMs = 25;
+const pollIntervalMs = 25;
 
 /** Milliseconds of processor time of a process since its start; for this process, only its main thread (no compilation, no garbage collection). */
 function cpuMs(pid: number): number {
@@ -85,7 +85,7 @@ it.skipIf(sized({ short: true, full: false })).each([
       const cpu = pids.map(cpuMs);
       const begun = performance.now();
       source.stdin.write(`${command}\n`);
-      while (!(await done())) await sleep(lookEveryMs);
+      while (!(await done())) await sleep(pollIntervalMs);
       const raw = performance.now() - begun;
       const busy = pids.reduce((sum, pid, index) => sum + cpuMs(pid) - cpu[index]!, 0);
       return Math.min(raw, debounceMs + busy / slow);

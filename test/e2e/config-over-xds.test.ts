@@ -38,9 +38,9 @@ class Source {
     sources.push(this);
     this.#process = spawn(binary, [listen]);
     createInterface(this.#process.stdout).on('line', (line) => {
-      const said = JSON.parse(line) as { address?: string; type: string; error: string };
-      if (said.address !== undefined) this.address = said.address;
-      else this.seen.push(said);
+      const message = JSON.parse(line) as { address?: string; type: string; error: string };
+      if (message.address !== undefined) this.address = message.address;
+      else this.seen.push(message);
     });
   }
 
@@ -49,7 +49,7 @@ class Source {
     return this;
   }
 
-  tell(...commands: string[]): void {
+  send(...commands: string[]): void {
     this.#process.stdin.write(commands.map((command) => `${command}\n`).join(''));
   }
 
@@ -69,7 +69,7 @@ it.each(['delta', 'sotw'])(
   async (protocol) => {
     expect(reason, 'this test needs Go (Debian: apt-get install golang) and a way to its modules').toBe('');
     const source = await new Source().started();
-    source.tell(`nodelta ${protocol === 'sotw' ? 'on' : 'off'}`, put('web'), put('cart'));
+    source.send(`nodelta ${protocol === 'sotw' ? 'on' : 'off'}`, put('web'), put('cart'));
     const mesh = `configSources: [{address: "xds://${source.address}"}]\n`;
     const plane = new ControlPlane({}, {}, ({ root }) => writeFileSync(join(root, 'mesh'), mesh));
     await plane.ready();
@@ -77,29 +77,29 @@ it.each(['delta', 'sotw'])(
     expect((await plane.get('/debug/configsourcez')).json()).toMatchObject([
       { state: 'connected', protocol, objects: 2 },
     ]);
-    source.tell(put('web', 81));
+    source.send(put('web', 81));
     await served(plane, 'web', 81);
-    source.tell('delete shop/cart');
+    source.send('delete shop/cart');
     await eventually('cart is gone', async () => !(await clustersOf(plane)).includes(cluster('cart')));
-    source.tell(put('web', 70_000), put('more'));
+    source.send(put('web', 70_000), put('more'));
     await served(plane, 'more');
     expect(await clustersOf(plane)).toContain(cluster('web', 81));
     await eventually('it is rejected', () =>
       source.seen.some(({ error }) => /ServiceEntry shop\/web: spec\.ports\[0\]\.number/.test(error)),
     );
-    source.tell(put('web', 82), 'close');
+    source.send(put('web', 82), 'close');
     await served(plane, 'web', 82);
     source.kill();
     await eventually('it is unreachable', async () => (await plane.get('/ready')).text.includes('is unreachable'));
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web', 82), cluster('more')]));
     const again = await new Source(source.address).started();
-    again.tell(`nodelta ${protocol === 'sotw' ? 'on' : 'off'}`);
+    again.send(`nodelta ${protocol === 'sotw' ? 'on' : 'off'}`);
     await eventually('deletions are paused', async () => (await plane.get('/ready')).text.includes('is paused'));
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web', 82), cluster('more')]));
-    again.tell(put('web', 83), put('more'));
+    again.send(put('web', 83), put('more'));
     await served(plane, 'web', 83);
     await eventually('nothing is paused', async () => !(await plane.get('/ready')).text.includes('is paused'));
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   },
 );
 
@@ -110,12 +110,12 @@ it('the commands of docs/config-over-xds.md confirm deletions', async () => {
   const [, settings = ''] =
     /```yaml\n(configSources:\n {2}- address: xds:\/\/config\.example\.com:15010\n)```/.exec(page) ?? [];
   const source = await new Source().started();
-  source.tell(put('web'));
+  source.send(put('web'));
   const here = (text: string): string => text.replaceAll('config.example.com:15010', source.address);
   const plane = new ControlPlane({}, {}, ({ root }) => writeFileSync(join(root, 'mesh'), here(settings)));
   await plane.ready();
   expect(await clustersOf(plane)).toContain(cluster('web'));
-  source.tell('empty');
+  source.send('empty');
   await eventually('deletions are paused', async () => (await plane.get('/ready')).text.includes('is paused'));
   const [, method = '', path = ''] = /^pilot-discovery request (\S+) "(\S+)"$/.exec(here(command)) ?? [];
   expect((await plane.get(path, { method })).text).toBe('Paused deletions applied\n');

@@ -12,7 +12,7 @@ import {
 import { eventually } from '../harness/eventually.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
 
-const nobody: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACHE_HOME: undefined };
+const withoutHome: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACHE_HOME: undefined };
 
 async function endsInOrder(agent: ContainedAgent): Promise<void> {
   agent.container.signal('SIGTERM');
@@ -23,9 +23,9 @@ async function endsInOrder(agent: ContainedAgent): Promise<void> {
 async function refusal(...args: Parameters<typeof startAgent>): Promise<string> {
   const agent = await startAgent(...args);
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
-  const told = agent.container.program.lines.filter((line) => /^(pilot-agent: | {2})/.test(line));
+  const messages = agent.container.program.lines.filter((line) => /^(pilot-agent: | {2})/.test(line));
   expect(agent.container.program.output()).not.toMatch(/^ +at /m);
-  return told.join('\n');
+  return messages.join('\n');
 }
 
 describe('an agent with a read-only root and a read-only /tmp', () => {
@@ -33,7 +33,7 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
 
   test.each<[string, ContainedAgentOptions]>([
     ['root', {}],
-    ['another user without a home directory', { uid: 1337, env: nobody }],
+    ['another user without a home directory', { uid: 1337, env: withoutHome }],
   ])('with its own bootstrap needs only --runDir (%s)', async (_, options) => {
     const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
     const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
@@ -52,7 +52,7 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
       '127.0.0.1:1',
     ];
     const bootstrap = ['--controlPlaneAuthPolicy', 'NONE'];
-    const options = { uid: 1337, env: { ...nobody, ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' } };
+    const options = { uid: 1337, env: { ...withoutHome, ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' } };
     const agent = await startAgent([...flags, ...bootstrap], { ...options, bare: true, prepare: readOnly });
     await agent.container.program.line(loggedLine('process.spawned', { epoch: 'epoch-0' }));
     expect(envoysIn(agent)).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
 });
 
 test('the agent immediately reports a bootstrap that its user cannot read', async () => {
-  const options = { bare: true, uid: 1337, env: nobody, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
+  const options = { bare: true, uid: 1337, env: withoutHome, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
   expect(await refusal(['--customConfigFile', '$FOLDER/admin-only.json'], options)).toMatch(
     /--customConfigFile: must be a readable file, got .*EACCES/,
   );
@@ -89,7 +89,7 @@ test('the agent immediately reports a bootstrap that its user cannot read', asyn
 test('the agent uses a run directory that belongs to root and is writable for its group, such as an emptyDir with an fsGroup', async () => {
   const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw'];
   const prepare = ['mount -t tmpfs -o mode=2775,gid=1337 none "$FOLDER/rw"'];
-  await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: nobody, prepare }));
+  await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: withoutHome, prepare }));
 });
 
 // Issue 33, item 13.
@@ -101,10 +101,10 @@ test('the agent starts despite a directory of another user at the default run di
     `mkdir -m 777 ${usual}`,
     `chown 65534 ${usual}`,
   ];
-  const options = { bare: true, uid: 1337, env: { ...nobody, TMPDIR: '/run/tmp' }, prepare };
+  const options = { bare: true, uid: 1337, env: { ...withoutHome, TMPDIR: '/run/tmp' }, prepare };
   const agent = await readyAgent(['--customConfigFile', '$FOLDER/admin-only.json'], options);
-  const said = agent.container.program.lines.filter((line) => line.includes('is not usable'));
-  expect(said).toEqual([
+  const warnings = agent.container.program.lines.filter((line) => line.includes('is not usable'));
+  expect(warnings).toEqual([
     expect.stringMatching(`${usual} is not usable .owner must be uid \\d+, got uid 65534., using ${usual}-`),
   ]);
   await endsInOrder(agent);
@@ -125,24 +125,25 @@ describe('the agent with shared memory', () => {
   });
   const preparing = (prepare: readonly string[]): string[] =>
     prepare.flatMap((line) => (line.endsWith(' /dev') ? [line, ...devices] : [line]));
-  const user = (what: string): ContainedAgentOptions => (what.startsWith('another') ? { uid: 1337, env: nobody } : {});
+  const user = (problem: string): ContainedAgentOptions =>
+    problem.startsWith('another') ? { uid: 1337, env: withoutHome } : {};
   const flags = ['--runDir', '$FOLDER/rw/run'];
   const writable = 'chmod 777 "$FOLDER/rw"';
 
-  test.each(problems)('that is %s reports the error before it starts Envoy', async (what, prepare, expected) => {
-    const told = await refusal([...flags, '--customConfigFile', '$FOLDER/admin-only.json'], {
-      ...user(what),
+  test.each(problems)('that is %s reports the error before it starts Envoy', async (problem, prepare, expected) => {
+    const messages = await refusal([...flags, '--customConfigFile', '$FOLDER/admin-only.json'], {
+      ...user(problem),
       bare: true,
       prepare: [writable, ...preparing(prepare)],
     });
-    expect(told).toMatch(expected);
-    expect(told).toContain('--hotRestart off');
-    expect(told).toContain('emptyDir with medium Memory');
+    expect(messages).toMatch(expected);
+    expect(messages).toContain('--hotRestart off');
+    expect(messages).toContain('emptyDir with medium Memory');
   });
 
-  test.each(problems)('that is %s starts Envoy with --hotRestart off', async (what, prepare) => {
+  test.each(problems)('that is %s starts Envoy with --hotRestart off', async (problem, prepare) => {
     const agent = await readyAgent([...flags, '--customConfigFile', '$FOLDER/admin-only.json', '--hotRestart', 'off'], {
-      ...user(what),
+      ...user(problem),
       bare: true,
       prepare: [writable, ...preparing(prepare)],
     });

@@ -38,9 +38,9 @@ const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.
 async function quietBytes(agent: AgentProgram): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
-    const before = bytes;
+    const previousBytes = bytes;
     bytes = await received(agent);
-    if (bytes === before) return true;
+    if (bytes === previousBytes) return true;
     await sleep(300);
     return false;
   });
@@ -54,7 +54,7 @@ const accepts = (port: number): Promise<boolean> =>
   );
 
 /** Bytes that HTTP/2 needs to open a connection, plus responses without resources. */
-const emptyAnswersBytes = 2_000;
+const emptyResponsesBytes = 2_000;
 /**
  * Limit from a ready control plane to its first response. Up to 1.5 s of the agent's pause may remain; the rest is short only on a quiet machine.
  * test/model/xds-proxy.test.ts checks without a clock that pauses stop growing.
@@ -77,27 +77,31 @@ test(`killing the control plane ${kills} times fails no request, and the streams
   const backAfterMs: number[] = [];
   const bytes: number[] = [];
   for (let kill = 0; kill < kills; kill++) {
-    const before = await Promise.all(agents.map(quietBytes));
+    const previousBytes = await Promise.all(agents.map(quietBytes));
     const { program, httpPort } = mesh.discovery!;
     process.kill(program.pid, 'SIGKILL');
     await program.exited;
     // Some outages last long enough for pauses to grow.
     await sleep(kill % 3 === 2 ? 4_000 : 200);
-    const answered = await Promise.all(agents.map(responses));
+    const responsesBefore = await Promise.all(agents.map(responses));
     const starting = mesh.startDiscovery();
     await eventually('it is ready', () => accepts(httpPort), { everyMs: 10 });
     const readyAt = performance.now();
     await Promise.all(
       agents.map(async (agent, index) => {
-        await eventually(`${agent.program.name} is answered`, async () => (await responses(agent)) > answered[index]!, {
-          everyMs: 20,
-        });
+        await eventually(
+          `${agent.program.name} is answered`,
+          async () => (await responses(agent)) > responsesBefore[index]!,
+          {
+            everyMs: 20,
+          },
+        );
         backAfterMs.push(Math.round(performance.now() - readyAt));
       }),
     );
     await starting;
     const after = await Promise.all(agents.map(quietBytes));
-    bytes.push(...after.map((all, index) => all - before[index]!));
+    bytes.push(...after.map((all, index) => all - previousBytes[index]!));
   }
   const report = await load.stop();
   console.log(
@@ -106,6 +110,6 @@ test(`killing the control plane ${kills} times fails no request, and the streams
   expect(report.failed, formatReport(report)).toBe(0);
   expect(report.total).toBeGreaterThan(500);
   expect(Math.max(...backAfterMs)).toBeLessThan(backLimitMs);
-  expect(Math.max(...bytes)).toBeLessThan(emptyAnswersBytes);
-  expect(Math.min(...initial)).toBeGreaterThan(2 * emptyAnswersBytes);
+  expect(Math.max(...bytes)).toBeLessThan(emptyResponsesBytes);
+  expect(Math.min(...initial)).toBeGreaterThan(2 * emptyResponsesBytes);
 });

@@ -75,7 +75,7 @@ test('no Envoy remains after kill -9 of the agent, and the next agent removes th
   await eventually('none is left', () => living().length === 0, { deadlineMs: sized({ short: 10_000, full: 1_000 }) });
   expect(mesh.leftovers()).toEqual(expect.arrayContaining([expect.stringContaining('/dev/shm/')]));
   await mesh.waitForAgent(mesh.startGateway());
-  await mesh.waitForAnswer(mesh.httpTarget);
+  await mesh.waitForResponse(mesh.httpTarget);
 });
 
 test('the agent exits with 0 after SIGTERM under load, when requests in flight have completed', async () => {

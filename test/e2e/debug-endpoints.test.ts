@@ -146,13 +146,13 @@ describe('debug endpoints', () => {
     };
     const bootstrap = adsBootstrap({ node, xdsPort: xds, adminPort: admin, delta: false });
     writeFileSync(join(root, 'envoy.json'), JSON.stringify(bootstrap));
-    const around = { env: { ...process.env, UNSAFE_ENABLE_ADMIN_ENDPOINTS: 'true' }, cwd: root };
+    const programOptions = { env: { ...process.env, UNSAFE_ENABLE_ADMIN_ENDPOINTS: 'true' }, cwd: root };
     const flags = ['--configDir', join(root, 'config'), '--grpcAddr', `127.0.0.1:${xds}`, '--secureGRPCAddr='];
     flags.push('--httpAddr', `0.0.0.0:${http}`, '--monitoringAddr=', '--trace', trace, '--shutdownDuration', '2s');
     const args = ['discovery', '--registries=', ...flags, '--log_output_level', 'default:debug'];
-    discovery = Program.start('pilot-discovery', { ...around, args });
+    discovery = Program.start('pilot-discovery', { ...programOptions, args });
     const envoyArgs = ['-c', join(root, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
-    programs.push(Program.run('envoy', envoyBinary(), { ...around, args: envoyArgs }), discovery);
+    programs.push(Program.run('envoy', envoyBinary(), { ...programOptions, args: envoyArgs }), discovery);
     await eventually('the control plane is ready', async () => (await get('/ready')).status === 200, {
       hopeless: () => programs.map((program) => program.hopeless()).find(Boolean),
     });
@@ -237,13 +237,13 @@ describe('debug endpoints', () => {
       Routes: (dump: Dump) => part(dump, 'Routes').dynamic_route_configs!.map(({ route_config }) => route_config),
     };
     for (const [type, of] of Object.entries(compared)) {
-      const own = sorted(of(ours));
-      expect(own.length, type).toBeGreaterThan(0);
+      const ownEndpoints = sorted(of(ours));
+      expect(ownEndpoints.length, type).toBeGreaterThan(0);
       // Envoy also lists the endpoints of clusters without EDS.
       const known = of(theirs).filter(
         (item) => type !== 'Endpoints' || (item as Addresses).cluster.startsWith('outbound'),
       );
-      expect(own, type).toEqual(sorted(known));
+      expect(ownEndpoints, type).toEqual(sorted(known));
     }
     expect(await json<Dump>('/debug/config_dump?proxyID=front-0.shop&types=lds')).toMatchObject({
       configs: [{ '@type': 'type.googleapis.com/envoy.admin.v3.ListenersConfigDump' }],
@@ -354,17 +354,17 @@ describe('debug endpoints', () => {
     const bodies = await Promise.all(
       harmless.map(async (page) => (await get(`/debug/${page}?proxyID=front-0.shop&include_eds&sizes=true`)).text()),
     );
-    const told = [...bodies, await (await get('/metrics')).text(), discovery.output(), readFileSync(trace, 'utf8')];
+    const texts = [...bodies, await (await get('/metrics')).text(), discovery.output(), readFileSync(trace, 'utf8')];
     expect(bodies[harmless.indexOf('configz')]).toContain('cart-key');
     expect(discovery.output()).toContain('bad-key');
-    for (const [index, text] of told.entries()) {
+    for (const [index, text] of texts.entries()) {
       expect(text.includes(secretText), `${harmless[index] ?? 'log or trace'} tells the secret`).toBe(false);
       expect(text.includes(secretBase64), `${harmless[index] ?? 'log or trace'} tells the secret`).toBe(false);
     }
   });
 
   test('a push to all clients reaches each of them, and a client whose stream is closed reconnects', async () => {
-    const before = good.responses.length;
+    const responseCount = good.responses.length;
     expect(await (await post('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
     await eventually('everything is acknowledged again', async () => {
       const [gateway] = (await json<Sync[]>('/debug/syncz')).filter(({ proxy }) => proxy === 'front-0.shop');
@@ -372,7 +372,7 @@ describe('debug endpoints', () => {
     });
     // Without a change, a delta client receives nothing.
     await sleep(200);
-    expect(good.responses.length).toBe(before);
+    expect(good.responses.length).toBe(responseCount);
     const id = async (): Promise<string> => {
       const { clients: list } = await json<{ clients: { connectionId: string }[] }>('/debug/connections');
       return list.map(({ connectionId }) => connectionId).find((connectionId) => connectionId.startsWith('router~'))!;

@@ -189,9 +189,9 @@ describe('the page by keyboard', () => {
     expect([...seen].some((name) => /^running\b.*, active\b/.test(name))).toBe(true);
     expect([...seen].filter((name) => name.length > 60).length).toBeGreaterThan(2);
     // The page handles the left and right arrow keys.
-    const before = await seqShown(page);
+    const previous = await seqShown(page);
     await page.keyboard.press('ArrowRight');
-    await shown(() => seqShown(page)).toBe(before! + 1);
+    await shown(() => seqShown(page)).toBe(previous! + 1);
     await open.close();
   });
 
@@ -310,13 +310,13 @@ async function nameInFocus(page: Page): Promise<string> {
 
 /** @returns whether the focus moved */
 async function pressed(page: Page, key: string): Promise<boolean> {
-  const before = await page.evaluateHandle('document.activeElement');
+  const previous = await page.evaluateHandle('document.activeElement');
   await page.keyboard.press(key);
   await atRest(page);
-  const isMoved = await before.evaluate(
+  const isMoved = await previous.evaluate(
     (element) => element !== (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement,
   );
-  await before.dispose();
+  await previous.dispose();
   return isMoved;
 }
 

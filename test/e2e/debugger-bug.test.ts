@@ -31,24 +31,24 @@ afterAll(async () => {
 });
 
 /** The effect that starts `epoch-3`, and the message that the supervisor sends after it. */
-function recordsOfTheBug(): { spawned: TraceRecord; told: TraceRecord } {
+function recordsOfTheBug(): { spawned: TraceRecord; nextMessage: TraceRecord } {
   const records = readFileSync(trace, 'utf8')
     .trimEnd()
     .split('\n')
     .slice(1)
     .map((line) => JSON.parse(line) as TraceRecord);
   const spawned = records.find((record) => record.kind === 'spawn' && record.actor === 'epoch-3')!;
-  const told = records.find(({ seq, kind }) => seq > spawned.seq && kind === 'event')!;
-  return { spawned, told };
+  const nextMessage = records.find(({ seq, kind }) => seq > spawned.seq && kind === 'event')!;
+  return { spawned, nextMessage };
 }
 
 test('the page opens at the deviation of the trace and shows the expected step', async () => {
-  const { told } = recordsOfTheBug();
+  const { nextMessage } = recordsOfTheBug();
   const open = await openPage(browser, [fileSource(trace)]);
   const { page } = open;
   await opened(page);
-  await expect.poll(() => seqShown(page)).toBe(told.seq);
-  const row = page.locator(`.sequence-view [data-record="${told.seq}"]`);
+  await expect.poll(() => seqShown(page)).toBe(nextMessage.seq);
+  const row = page.locator(`.sequence-view [data-record="${nextMessage.seq}"]`);
   await row.waitFor();
   expect(await row.getAttribute('class')).toContain('departure');
   expect(await page.locator('.sequence-expected').first().innerText()).toMatch(/numbers\.mmd:\d+/);
@@ -57,7 +57,7 @@ test('the page opens at the deviation of the trace and shows the expected step',
   // All earlier records conform to the diagrams.
   const marked = page.locator('.sequence-view [data-record].departure');
   for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
-    expect(seq).toBeGreaterThanOrEqual(told.seq);
+    expect(seq).toBeGreaterThanOrEqual(nextMessage.seq);
   }
   expect(await page.locator('[data-lane="departures"]').count()).toBe(1);
   await pictureOf('departure', page);
@@ -65,10 +65,10 @@ test('the page opens at the deviation of the trace and shows the expected step',
 });
 
 test('chartpilot check reports the step at which the page opens', async () => {
-  const { told } = recordsOfTheBug();
+  const { nextMessage } = recordsOfTheBug();
   const { code, text } = await run((output) => checkTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);
-  expect(text).toContain(`record ${told.seq} is out of order (machines/agent/sequences/numbers.mmd`);
+  expect(text).toContain(`record ${nextMessage.seq} is out of order (machines/agent/sequences/numbers.mmd`);
   expect(text).toContain('(supervisor → epoch-2: spawn)');
 });
 

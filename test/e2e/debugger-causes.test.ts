@@ -123,21 +123,21 @@ test.each<Case>([
   const clicks = new Clicks(page);
   const bar = page.getByRole('region', { name: 'Findings' });
   const details = page.locator('.details');
-  const said = async (): Promise<string> => (await bar.locator('.verdict').innerText()).replaceAll(/\s+/g, ' ');
-  const isTold = async (): Promise<boolean> => {
+  const sentenceText = async (): Promise<string> => (await bar.locator('.verdict').innerText()).replaceAll(/\s+/g, ' ');
+  const isShown = async (): Promise<boolean> => {
     const text = await details.innerText();
     return causes.every((cause) => cause.test(text));
   };
-  if (!sentence.test(await said())) {
+  if (!sentence.test(await sentenceText())) {
     await clicks.on(bar.locator('summary'));
     const [words] = sentence.source.split('.*4');
     await clicks.on(bar.getByRole('listitem').getByRole('button', { name: new RegExp(words!) }));
   }
-  expect(await said()).toMatch(sentence);
+  expect(await sentenceText()).toMatch(sentence);
   const root = bar.getByRole('button', { name: 'Root cause' });
   const why = page.locator('[data-part="causes"] .record-link').filter({ hasText: causes[0]! });
-  if (!(await isTold())) await clicks.on((await root.count()) > 0 ? root : why.first());
-  expect(await isTold(), await details.innerText()).toBe(true);
+  if (!(await isShown())) await clicks.on((await root.count()) > 0 ? root : why.first());
+  expect(await isShown(), await details.innerText()).toBe(true);
   expect(clicks.count).toBeLessThanOrEqual(3);
   await open.close();
 });
@@ -151,9 +151,9 @@ class Clicks {
     this.#page = page;
   }
 
-  async on(what: Locator): Promise<void> {
+  async on(target: Locator): Promise<void> {
     this.count++;
-    await what.click();
+    await target.click();
     await atRest(this.#page);
   }
 }

@@ -63,9 +63,9 @@ test('an exported part of a trace is a valid trace that ends in the same state a
   );
   const whole = readTrace(trace);
   expect(fold(header, records)).toEqual(fold(whole.header, whole.records.slice(0, range[1])));
-  const told: string[] = [];
-  const out = (text: string): void => void told.push(text);
-  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), told.join('')).toBe(0);
+  const consoleLines: string[] = [];
+  const out = (text: string): void => void consoleLines.push(text);
+  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), consoleLines.join('')).toBe(0);
 
   const other = await openPage(browser, [fileSource(part)]);
   await opened(other.page);

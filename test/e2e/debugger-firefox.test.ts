@@ -45,7 +45,7 @@ interface Views {
   readonly rows: number;
   readonly bars: number;
   readonly marks: number;
-  readonly verdict: string;
+  readonly finding: string;
   readonly details: string;
 }
 

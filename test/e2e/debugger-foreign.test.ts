@@ -117,7 +117,7 @@ test('a gateway and its control plane share one axis, an arrow connects them, an
 });
 
 /** Retries, because a page is slow on a busy machine. */
-const shown = <T>(what: () => Promise<T>) => expect.poll(what);
+const shown = <T>(read: () => Promise<T>) => expect.poll(read);
 
 /** The browser API that this test uses. */
 interface InPage {

@@ -38,14 +38,14 @@ describe('keyboard shortcuts of the page', () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
     const { page } = open;
     await opened(page);
-    const before = await flagsAt(page);
-    await page.mouse.move(before.track + before.first, before.top + 40);
+    const initialFlags = await flagsAt(page);
+    await page.mouse.move(initialFlags.track + initialFlags.first, initialFlags.top + 40);
     // On a French keyboard this key types Z.
     for (let i = 0; i < 3; i++) await press(page, { key: 'z', code: 'KeyW' });
     await atRest(page);
     const nearer = await flagsAt(page);
-    expect(nearer.apart).toBeGreaterThan(before.apart * 2);
-    expect(nearer.first).toBeCloseTo(before.first, 0);
+    expect(nearer.apart).toBeGreaterThan(initialFlags.apart * 2);
+    expect(nearer.first).toBeCloseTo(initialFlags.first, 0);
     await press(page, { key: 'd', code: 'KeyD' });
     await atRest(page);
     expect((await flagsAt(page)).first).toBeLessThan(nearer.first - 50);
@@ -54,7 +54,7 @@ describe('keyboard shortcuts of the page', () => {
     expect((await flagsAt(page)).first).toBeCloseTo(nearer.first, 0);
     for (let i = 0; i < 3; i++) await press(page, { key: 's', code: 'KeyS' });
     await atRest(page);
-    expect((await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
+    expect((await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
     await open.close();
   });
 
@@ -158,21 +158,21 @@ test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not
   const lanes = page.locator('.lanes');
   const scrolled = (): Promise<number> => lanes.evaluate((element) => (element as unknown as Scrolled).scrollTop);
   await lanes.evaluate((element) => (element as unknown as Scrolled).scrollTo(0, 0));
-  const before = await flagsAt(page);
-  await page.mouse.move(before.track + 300, before.top + 45);
+  const initialFlags = await flagsAt(page);
+  await page.mouse.move(initialFlags.track + 300, initialFlags.top + 45);
   await page.mouse.wheel(0, 20);
   await shown(scrolled).toBeGreaterThan(10);
   await atRest(page);
-  expect((await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
+  expect((await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, -400);
   await page.keyboard.up('Control');
-  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
+  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(initialFlags.apart * 1.5);
   await page.keyboard.press('0');
-  await shown(async () => (await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
-  await page.mouse.move(before.track + 300, before.top + 8);
+  await shown(async () => (await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
+  await page.mouse.move(initialFlags.track + 300, initialFlags.top + 8);
   await page.mouse.wheel(0, -400);
-  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
+  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(initialFlags.apart * 1.5);
   await open.close();
 });
 
@@ -233,9 +233,9 @@ describe('a file dropped on the page', () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
-    for (const [name, body, says] of none) {
+    for (const [name, body, reason] of none) {
       await drop(page, [{ name, body }]);
-      await shown(() => page.locator('.banners').innerText()).toMatch(says);
+      await shown(() => page.locator('.banners').innerText()).toMatch(reason);
       expect([await seqShown(page), await recordsShown(page)], name).toEqual([100, life.records.length]);
       expect(await page.getByLabel('Source').count(), name).toBe(0);
     }
@@ -299,7 +299,7 @@ test('an exported file contains the selected part with its facts, opens without 
   const open = await openPage(browser, [trace], { hash: `#record=${lost}&actor=supervisor&marks=${lost - 2}` });
   await opened(open.page);
   await shown(() => open.page.locator('.verdict-bar .verdict').innerText()).toMatch(/failed while serving: /);
-  const said = await open.page.locator('.verdict-bar .verdict').innerText();
+  const summary = await open.page.locator('.verdict-bar .verdict').innerText();
   const file = await copyAsFile(open.page);
   await open.close();
   const html = readFileSync(file, 'utf8');
@@ -309,7 +309,7 @@ test('an exported file contains the selected part with its facts, opens without 
   await opened(other.page);
   await shown(() => seqShown(other.page)).toBe(lost);
   expect(await recordsShown(other.page)).toBeLessThan(life.records.length);
-  await shown(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(said);
+  await shown(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
   const held = await other.page.locator('[data-part-of]').innerText();
   const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(held)!.map(Number);
   expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
@@ -330,15 +330,15 @@ test('an exported file contains the selected part with its facts, opens without 
   const third = await openAddress(browser, pathToFileURL(sentOn).href, { offline: true });
   await opened(third.page);
   await shown(() => seqShown(third.page)).toBe(lost);
-  await shown(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(said);
+  await shown(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
   expect(await third.page.locator('[data-part-of]').innerText()).toContain(`of ${life.records.length}`);
   await third.close();
   const part = join(folder, 'part.trace');
   // NDJSON: `<` is written as an escape that a JSON parser decodes.
   writeFileSync(part, /id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!);
-  const told: string[] = [];
-  const out = (line: string): void => void told.push(line);
-  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), told.join('')).toBe(0);
+  const outputLines: string[] = [];
+  const out = (line: string): void => void outputLines.push(line);
+  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), outputLines.join('')).toBe(0);
 });
 
 async function copyAsFile(page: Page): Promise<string> {

@@ -85,9 +85,9 @@ async function costOfStep(page: Page, share: number, key: string): Promise<numbe
   await goToShare(page, share);
   await atRest(page);
   const slow = await slownessOf(page);
-  const before = await mainThreadMs(page);
+  const startMs = await mainThreadMs(page);
   await stepRate(page, key);
-  const cost = ((await mainThreadMs(page)) - before) / stepsHeld / slow;
+  const cost = ((await mainThreadMs(page)) - startMs) / stepsHeld / slow;
   console.log(`${key} at ${share * 100} %: ${cost.toFixed(1)} ms a step`);
   return cost;
 }

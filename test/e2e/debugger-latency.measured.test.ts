@@ -44,21 +44,21 @@ test('the page shows an event of a live agent within 100 ms (median)', async () 
     const slow = await slowness();
     await page.keyboard.press('End');
     const last = (await seqShown(page))!;
-    const [before] = await epochsShown();
+    const [initialEpoch] = await epochsShown();
     mesh.renewCertificate();
     await eventually(
       'another epoch serves alone',
       async () => {
-        const [epoch, ...others] = await epochsShown();
-        return others.length === 0 && epoch !== before && epoch?.endsWith(' running.live');
+        const [epoch, ...otherEpochs] = await epochsShown();
+        return otherEpochs.length === 0 && epoch !== initialEpoch && epoch?.endsWith(' running.live');
       },
       { everyMs: 250 },
     );
     const delays = (await drawnAfterMs(page, last)).toSorted((a, b) => a - b);
     expect(delays.length).toBeGreaterThan(30);
-    const [median, most] = [0.5, 0.95].map((share) => delays[Math.floor(delays.length * share)]!) as [number, number];
+    const [median, high] = [0.5, 0.95].map((share) => delays[Math.floor(delays.length * share)]!) as [number, number];
     console.log(
-      `from event to picture: median ${Math.round(median)} ms, 95 % in ${Math.round(most)} ms, ${delays.length} records`,
+      `from event to picture: median ${Math.round(median)} ms, 95 % in ${Math.round(high)} ms, ${delays.length} records`,
     );
     medians.push(median / slow);
   }

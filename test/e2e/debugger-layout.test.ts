@@ -85,10 +85,10 @@ test('a maximized chart fits the window and is readable, and a folded state stay
   await page.getByRole('button', { name: 'Fit', exact: true }).click();
   const scale = async (): Promise<number> => Number.parseInt(await page.locator('.chart-scale').innerText(), 10) / 100;
   await shown(async () => 12 * (await scale())).toBeGreaterThanOrEqual(9);
-  const room = (await chart.boundingBox())!;
+  const chartBox = (await chart.boundingBox())!;
   const drawn = (await chart.locator('svg').boundingBox())!;
-  expect(drawn.width).toBeLessThanOrEqual(room.width);
-  expect(drawn.height).toBeLessThanOrEqual(room.height);
+  expect(drawn.width).toBeLessThanOrEqual(chartBox.width);
+  expect(drawn.height).toBeLessThanOrEqual(chartBox.height);
   expect(await page.locator('.chart-minimap').count()).toBe(0);
 
   await chart.getByRole('button', { name: /^Open running\.full restart/ }).click();
@@ -143,20 +143,22 @@ test('the sequence is as wide as its lanes need; names and labels are complete o
   expect(boxes.filter(({ isCut }) => isCut)).toEqual([]);
   for (const [i, { left }] of boxes.entries()) expect(left).toBeGreaterThanOrEqual(boxes[i - 1]?.right ?? 0);
   for (const { text, title } of boxes) expect(text!.includes('…') || title!.startsWith(text!)).toBe(true);
-  const width = await page.locator('.sequence-page').evaluate((own) => (own as unknown as BoxElement).offsetWidth);
+  const width = await page
+    .locator('.sequence-page')
+    .evaluate((element) => (element as unknown as BoxElement).offsetWidth);
   const words = await page.locator('.sequence-text, .sequence-note, .sequence-born').evaluateAll((found) =>
-    (found as unknown as BoxElement[]).map((own) => {
-      const isCentred = !own.className.includes('sequence-text');
-      const left = own.offsetLeft - (isCentred ? own.offsetWidth / 2 : 0);
-      return { text: own.textContent, left, right: left + own.offsetWidth };
+    (found as unknown as BoxElement[]).map((element) => {
+      const isCentred = !element.className.includes('sequence-text');
+      const left = element.offsetLeft - (isCentred ? element.offsetWidth / 2 : 0);
+      return { text: element.textContent, left, right: left + element.offsetWidth };
     }),
   );
   expect(words.length).toBeGreaterThan(10);
   expect(words.filter(({ left, right }) => left < 134 || right > width)).toEqual([]);
   // At any horizontal scroll position, the name of each visible row is visible.
   for (const part of [0, 0.5, 1]) {
-    await page.locator('.sequence-scroll').evaluate((own, to) => {
-      const scroller = own as unknown as ScrollElement;
+    await page.locator('.sequence-scroll').evaluate((element, to) => {
+      const scroller = element as unknown as ScrollElement;
       scroller.scrollLeft = to * (scroller.scrollWidth - scroller.clientWidth);
     }, part);
     await shown(async () => {
@@ -260,9 +262,9 @@ test.each([
   expect((await rowsSeen(page)).filter(({ isWhole }) => !isWhole)).toEqual([]);
   if (viewport.height > 700) {
     await shown(async () => {
-      const own = await page.locator('.sequence-row.here, .sequence-row.near').boundingBox();
+      const element = await page.locator('.sequence-row.here, .sequence-row.near').boundingBox();
       const below = await page.locator('.transport').boundingBox();
-      return own !== null && own.y > 0 && own.y + own.height <= Math.min(below!.y, viewport.height);
+      return element !== null && element.y > 0 && element.y + element.height <= Math.min(below!.y, viewport.height);
     }).toBe(true);
   }
   // During a hot restart the note about the states of the status port is long.

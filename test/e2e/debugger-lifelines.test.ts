@@ -145,11 +145,11 @@ test.each([1_440, 390])(
     const { x, width: wide } = (await list.boundingBox())!;
     expect({ cut, left: x >= 0, right: x + wide <= width }).toEqual({ cut: false, left: true, right: true });
     await item.click();
-    const said = () => bar.locator('.verdict .link').innerText();
-    expect(await said()).toContain('of a very long path');
+    const linkText = () => bar.locator('.verdict .link').innerText();
+    expect(await linkText()).toContain('of a very long path');
     await bar.getByRole('button', { name: 'Root cause' }).click();
     await expect.poll(() => page.locator('#place').getAttribute('aria-valuetext')).toMatch(/begin/);
-    expect(await said()).toContain('of a very long path');
+    expect(await linkText()).toContain('of a very long path');
     await opening.close();
   },
 );

@@ -71,7 +71,7 @@ afterAll(async () => {
 test('the page shows a restart live: epoch 1 appears and becomes live, epoch 0 drains and exits', async () => {
   await eventually('epoch 0 serves', async () => (await actorsShown(page))['epoch-0'] === 'running.live');
   expect((await actorsShown(page))['epoch-1']).toBeUndefined();
-  const before = await recordsShown(page);
+  const recordCount = await recordsShown(page);
   await watchActors(page);
   mesh.renewCertificate();
   await eventually('epoch 1 serves alone', async () => {
@@ -84,7 +84,7 @@ test('the page shows a restart live: epoch 1 appears and becomes live, epoch 0 d
   );
   expect(seen['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
   for (const epoch of ['epoch-0', 'epoch-1']) expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
-  expect(await recordsShown(page)).toBeGreaterThan(before + 30);
+  expect(await recordsShown(page)).toBeGreaterThan(recordCount + 30);
 });
 
 test('the restart is exported to an OpenTelemetry receiver while the program runs, each span once', async () => {

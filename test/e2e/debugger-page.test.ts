@@ -55,13 +55,13 @@ describe('the page shows each kind of deviation with the expected step, if there
 
 test('the causes of eleven failed attempts show the last, the first, and a summary of nine that expands', async () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
-    const before = i === 0 ? 2 : i * 4 + 2;
+    const causeSeq = i === 0 ? 2 : i * 4 + 2;
     return [
-      { kind: 'spawn', actor: `epoch-${i}`, parent: 'supervisor', cause: before },
-      { kind: 'spawn', actor: `epoch-${i}/process`, parent: `epoch-${i}`, cause: before + 1 },
+      { kind: 'spawn', actor: `epoch-${i}`, parent: 'supervisor', cause: causeSeq },
+      { kind: 'spawn', actor: `epoch-${i}/process`, parent: `epoch-${i}`, cause: causeSeq + 1 },
       eventBody(`epoch-${i}/process`, `epoch-${i}`, 'process.exited'),
       {
-        ...eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', before + 3),
+        ...eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', causeSeq + 3),
         event: { type: 'epoch.failed', reason: 'signal SIGKILL', signal: 'SIGKILL', during: 'initializing' },
       } as TraceBody,
     ];
@@ -147,13 +147,13 @@ test('a search shows why each record matches, and gives the keys back when it cl
   await shown(() => page.locator('.found').count()).toBe(1);
   for (let i = 0; i < 7; i++) await page.keyboard.press('Tab');
   await shown(() => page.locator('.found').count()).toBe(0);
-  const verdicts = page.locator('.verdicts');
-  await verdicts.locator('summary').click();
-  await shown(() => verdicts.locator('ol').count()).toBe(1);
-  await verdicts.locator('ol button').first().focus();
+  const findings = page.locator('.verdicts');
+  await findings.locator('summary').click();
+  await shown(() => findings.locator('ol').count()).toBe(1);
+  await findings.locator('ol button').first().focus();
   await page.keyboard.press('Escape');
-  await shown(() => verdicts.locator('ol').count()).toBe(0);
-  expect(await verdicts.locator('summary').evaluate((own) => own.matches(':focus'))).toBe(true);
+  await shown(() => findings.locator('ol').count()).toBe(0);
+  expect(await findings.locator('summary').evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.keyboard.press('/');
   await page.keyboard.type('needle');
   await shown(() => page.locator('.found-text mark').allInnerTexts()).toEqual(['needle']);
@@ -235,8 +235,8 @@ test('a sentence at the top summarizes the displayed record and links to its roo
   await open.close();
 });
 
-async function* endless(said: string): AsyncGenerator<string> {
-  yield said;
+async function* endless(content: string): AsyncGenerator<string> {
+  yield content;
   await new Promise(() => {});
 }
 

@@ -54,10 +54,10 @@ describe('from another host', () => {
     const reachable = otherAddresses().filter((address) => !address.includes(':'));
     expect(reachable.length).toBeGreaterThan(0);
     for (const address of reachable) {
-      expect((await ask(`http://${address}:${port}/metrics`)).status, address).toBe(200);
+      expect((await fetchPage(`http://${address}:${port}/metrics`)).status, address).toBe(200);
       // Also with the host name of this host, because only the source address cannot be forged.
       for (const headers of [authorized(), { ...authorized(), host: `127.0.0.1:${port}` }]) {
-        const { status, body } = await ask(`http://${address}:${port}/debug/trace`, { headers });
+        const { status, body } = await fetchPage(`http://${address}:${port}/debug/trace`, { headers });
         expect([status, body.includes('"kind"')], address).toEqual([403, false]);
       }
     }
@@ -65,9 +65,9 @@ describe('from another host', () => {
 
   test('a name that resolves to this host (DNS rebinding) is refused even with the right path and token', async () => {
     const host = `evil.example:${port}`;
-    const page = await ask(`${server.address}sources.json`, { headers: { host } });
-    const root = await ask(`${new URL(server.address).origin}/`, { headers: { host } });
-    const stream = await ask(streamAddress(), { headers: { host, ...authorized() } });
+    const page = await fetchPage(`${server.address}sources.json`, { headers: { host } });
+    const root = await fetchPage(`${new URL(server.address).origin}/`, { headers: { host } });
+    const stream = await fetchPage(streamAddress(), { headers: { host, ...authorized() } });
     expect([page.status, page.body, root.status, root.body, stream.status]).toEqual([403, '', 403, '', 403]);
   });
 });
@@ -128,10 +128,10 @@ describe('another web site in the same browser', () => {
           ['fetch', 'script', 'EventSource', 'WebSocket'].map((by) => expect.stringContaining(by)),
         ),
       );
-      const own = page.url();
-      expect(await page.evaluate((address) => (globalThis as unknown as HostileSite).look(address), own)).toContain(
-        own,
-      );
+      const ownPage = page.url();
+      expect(
+        await page.evaluate((address) => (globalThis as unknown as HostileSite).readOpened(address), ownPage),
+      ).toContain(ownPage);
       expect(await framed(page, open.address)).toContain('id="page"');
       expect(await submitted(page, open.address)).toBe(200);
     });
@@ -159,11 +159,11 @@ describe('a shared link to the page', () => {
   // To a browser, another port of this name is the same site, and another name is not.
   test.each(['127.0.0.1', 'localhost'])('opens at its record when followed from a page of %s', async (host) => {
     const context = await browser.newContext();
-    const own = await context.newPage();
-    await own.goto(`${server.address}#source=0&record=60&actor=supervisor`);
-    await own.locator('[data-actor="supervisor"][data-state-name]').waitFor();
+    const ownPage = await context.newPage();
+    await ownPage.goto(`${server.address}#source=0&record=60&actor=supervisor`);
+    await ownPage.locator('[data-actor="supervisor"][data-state-name]').waitFor();
     // The link contains no key.
-    const link = own.url();
+    const link = ownPage.url();
     expect(link).not.toContain(new URL(server.address).pathname);
     await visiting(
       async (page) => {
@@ -196,9 +196,9 @@ describe('a shared link to the page', () => {
 
   test('shows its page to a site that opens it, and the site can read nothing', async () => {
     const context = await browser.newContext();
-    const own = await context.newPage();
-    await own.goto(`${server.address}#record=60`);
-    await own.locator('[data-actor="supervisor"][data-state-name]').waitFor();
+    const ownPage = await context.newPage();
+    await ownPage.goto(`${server.address}#record=60`);
+    await ownPage.locator('[data-actor="supervisor"][data-state-name]').waitFor();
     for (const host of ['127.0.0.1', 'localhost']) {
       await visiting(
         async (page) => {
@@ -206,7 +206,7 @@ describe('a shared link to the page', () => {
           const place = '#source=0&record=60';
           const [opened, seen] = await Promise.all([
             page.waitForEvent('popup'),
-            page.evaluate((address) => (globalThis as unknown as HostileSite).look(address), root + place),
+            page.evaluate((address) => (globalThis as unknown as HostileSite).readOpened(address), root + place),
           ]);
           await opened.locator('[data-actor="supervisor"][data-state-name]').waitFor();
           expect(seen).toEqual([]);
@@ -231,7 +231,7 @@ interface HostileSite {
   submit(target: string): void;
   frame(target: string): Promise<void>;
   open(address: string): unknown;
-  look(address: string): Promise<string[]>;
+  readOpened(address: string): Promise<string[]>;
 }
 
 const attack = (targets: readonly string[]): Promise<string[]> =>
@@ -269,21 +269,21 @@ async function framed(page: Page, target: string): Promise<string> {
 
 /** Status of the response to a form. */
 async function submitted(page: Page, target: string): Promise<number> {
-  const [answer] = await Promise.all([
+  const [response] = await Promise.all([
     page.waitForResponse((response) => response.request().method() === 'POST'),
     page.evaluate((address) => (globalThis as unknown as HostileSite).submit(address), target),
   ]);
-  return answer.status();
+  return response.status();
 }
 
-interface Answer {
+interface PageResponse {
   readonly status: number | undefined;
   readonly body: string;
 }
 
-async function ask(address: string, options: RequestOptions = {}): Promise<Answer> {
-  const [answer] = (await once(get(address, { agent: false, ...options }), 'response')) as [IncomingMessage];
-  return { status: answer.statusCode, body: await text(answer) };
+async function fetchPage(address: string, options: RequestOptions = {}): Promise<PageResponse> {
+  const [response] = (await once(get(address, { agent: false, ...options }), 'response')) as [IncomingMessage];
+  return { status: response.statusCode, body: await text(response) };
 }
 
 function streamAddress(): string {
@@ -298,8 +298,8 @@ function authorized(): { authorization: string } {
 
 /** Addresses by which other hosts reach this one. */
 function otherAddresses(): string[] {
-  const addresses = Object.entries(networkInterfaces()).flatMap(([name, own]) =>
-    (own ?? []).flatMap(({ internal, address, family }) =>
+  const addresses = Object.entries(networkInterfaces()).flatMap(([name, interfaces]) =>
+    (interfaces ?? []).flatMap(({ internal, address, family }) =>
       internal ? [] : [family === 'IPv6' && address.startsWith('fe80') ? `${address}%${name}` : address],
     ),
   );

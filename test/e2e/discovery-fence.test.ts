@@ -46,25 +46,25 @@ async function isReady(): Promise<boolean> {
   return response?.status === 200;
 }
 
-async function ask(port: number, target: string): Promise<string> {
+async function requestTarget(port: number, target: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
   await once(socket, 'connect');
   socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
-  let answer = '';
+  let response = '';
   socket.on('data', (chunk: Buffer) => {
-    answer += chunk.toString('latin1');
+    response += chunk.toString('latin1');
   });
   await once(socket, 'close');
-  return answer.split('\r\n', 1)[0]!;
+  return response.split('\r\n', 1)[0]!;
 }
 
 test('pilot-discovery responds to requests with invalid targets on both HTTP ports', async () => {
   start('');
   await eventually('it is ready', isReady, { hopeless: () => discovery.hopeless() });
   for (const port of [http, monitoring]) {
-    expect(await ask(port, '//')).toBe('HTTP/1.1 404 Not Found');
-    expect(await ask(port, 'http://[/')).toBe('HTTP/1.1 400 Bad Request');
+    expect(await requestTarget(port, '//')).toBe('HTTP/1.1 404 Not Found');
+    expect(await requestTarget(port, 'http://[/')).toBe('HTTP/1.1 400 Bad Request');
   }
   expect(await isReady()).toBe(true);
 });

@@ -106,22 +106,22 @@ test(`a stopping control plane ends the streams of ${proxies} proxies at once, a
   await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2), {
     hopeless: () => discovery.hopeless(),
   });
-  const before = connected.map(({ sizes }) => sizes());
-  expect(before.flat().every(({ given, taken }) => given > 0 && taken === 0)).toBe(true);
+  const sizesBefore = connected.map(({ sizes }) => sizes());
+  expect(sizesBefore.flat().every(({ given, taken }) => given > 0 && taken === 0)).toBe(true);
 
-  const toldAt = performance.now();
+  const signalledAt = performance.now();
   const endings = connected.map(async ({ stream }) => {
     const { code, details } = await stream.ended;
-    return { code, details, afterMs: performance.now() - toldAt };
+    return { code, details, afterMs: performance.now() - signalledAt };
   });
   discovery.signal('SIGTERM');
   const [{ code, signal }, ends] = [await discovery.exited, await Promise.all(endings)];
-  const endedAfterMs = performance.now() - toldAt;
+  const endedAfterMs = performance.now() - signalledAt;
 
   expect([code, signal]).toEqual([0, null]);
   expect(endedAfterMs).toBeLessThan(shutdownMs / 2);
   // No proxy receives a response during the shutdown, so it keeps its configuration.
-  expect(connected.map(({ sizes }) => sizes())).toEqual(before);
+  expect(connected.map(({ sizes }) => sizes())).toEqual(sizesBefore);
   // The server ended the stream with a status.
   for (const { code: ending, details } of ends) expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
   const times = ends.map(({ afterMs }) => afterMs).sort((a, b) => a - b);

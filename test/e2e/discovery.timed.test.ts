@@ -102,7 +102,7 @@ describe.each([
     const bootstrap = adsBootstrap({ node, xdsPort: ports.xds, adminPort: ports.admin, delta });
     writeFileSync(join(root, 'envoy.json'), JSON.stringify(bootstrap));
 
-    const around = { env: process.env, cwd: root };
+    const programOptions = { env: process.env, cwd: root };
     const args = ['discovery', '--registries=', '--configDir', directory, '--grpcAddr', `127.0.0.1:${ports.xds}`];
     args.push(
       '--httpAddr',
@@ -113,11 +113,11 @@ describe.each([
       '--shutdownDuration',
       '3s',
     );
-    discovery = Program.start('pilot-discovery', { ...around, args });
+    discovery = Program.start('pilot-discovery', { ...programOptions, args });
     const envoyArgs = ['-c', join(root, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
-    const envoy = Program.run('envoy', envoyBinary(), { ...around, args: envoyArgs });
+    const envoy = Program.run('envoy', envoyBinary(), { ...programOptions, args: envoyArgs });
     programs.push(envoy, discovery);
-    await eventually('a request arrives', async () => (await ask()) === 'v1', {
+    await eventually('a request arrives', async () => (await requestVersion()) === 'v1', {
       hopeless: () => programs.map((program) => program.hopeless()).find(Boolean),
     });
   });
@@ -137,7 +137,7 @@ describe.each([
   }
 
   /** @returns the version of the backend that responded, or the status of a response from Envoy */
-  async function ask(): Promise<string> {
+  async function requestVersion(): Promise<string> {
     // Envoy routes by this header alone, which fetch cannot set.
     const { request } = await import('node:http');
     const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -152,18 +152,18 @@ describe.each([
 
   /** Number of responses of each version. */
   async function split(requests: number): Promise<Record<string, number>> {
-    const answers: Record<string, number> = {};
+    const counts: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
-      const version = await ask();
-      answers[version] = (answers[version] ?? 0) + 1;
+      const version = await requestVersion();
+      counts[version] = (counts[version] ?? 0) + 1;
     }
-    return answers;
+    return counts;
   }
 
   test('applies changed weights within a second', async () => {
     const inForceMs = await msWithoutQueueing([process.pid, ...programs.map(({ pid }) => pid)], async () => {
       write('routes.yaml', routes({ v1: 0, v2: 100 }));
-      await eventually('the new weights hold', async () => (await ask()) === 'v2', { everyMs: 5 });
+      await eventually('the new weights hold', async () => (await requestVersion()) === 'v2', { everyMs: 5 });
     });
     console.log(`new weights in force after ${Math.round(inForceMs)} ms, in which there was a processor`);
     expect(inForceMs).toBeLessThan(1_000);
@@ -171,8 +171,8 @@ describe.each([
 
     write('routes.yaml', routes({ v1: 50, v2: 50 }));
     await eventually('both are asked', async () => Object.keys(await split(10)).length === 2);
-    const { v1 = 0, v2 = 0, ...others } = await split(100);
-    expect(others).toEqual({});
+    const { v1 = 0, v2 = 0, ...unexpected } = await split(100);
+    expect(unexpected).toEqual({});
     // Five standard deviations.
     expect(Math.abs(v1 - v2)).toBeLessThan(50);
   });

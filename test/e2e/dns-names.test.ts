@@ -45,7 +45,7 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-async function ask(name: string): Promise<DecodedPacket> {
+async function query(name: string): Promise<DecodedPacket> {
   const client = createSocket('udp4');
   try {
     client.send(encode({ type: 'query', id: 3, questions: [{ type: 'A', name }] }), dnsPort, '127.0.0.1');
@@ -60,16 +60,16 @@ const status = async (path: string): Promise<number> =>
   (await fetch(`http://127.0.0.1:${agent.statusPort}${path}`)).status;
 
 const addressesOf = (response: DecodedPacket): unknown[] =>
-  (response.answers ?? []).map((answer) => ('data' in answer ? answer.data : undefined));
+  (response.answers ?? []).map((record) => ('data' in record ? record.data : undefined));
 
 test('§9: a ready agent resolves DNS queries from the name table of the control plane, to the allocated address', async () => {
   await mesh!.waitForAgent(agent);
-  const found = await ask(sampleHost);
+  const found = await query(sampleHost);
   expect(found).toMatchObject({ flag_aa: true });
   expect(found.answers).toMatchObject([
     { name: sampleHost, type: 'A', ttl: 30, data: expect.stringMatching(/^240\.240\./) },
   ]);
-  expect((await ask('nobody.invalid')).flag_aa).toBe(false);
+  expect((await query('nobody.invalid')).flag_aa).toBe(false);
 });
 
 test('§9: the DNS responses contain only the new hosts after a ServiceEntry changes', async () => {
@@ -80,13 +80,15 @@ test('§9: the DNS responses contain only the new hosts after a ServiceEntry cha
         return `\n${hosts}${list === '' ? '' : `\n  addresses: [${list}]`}`;
       }),
     );
-  const answered = async (): Promise<unknown[]> => addressesOf(await ask(sampleHost));
+  const resolvedAddresses = async (): Promise<unknown[]> => addressesOf(await query(sampleHost));
   for (const address of ['10.9.8.7', '10.9.8.8']) {
     addresses(address);
-    await eventually(`the answer is ${address} alone`, async () => String(await answered()) === address);
+    await eventually(`the answer is ${address} alone`, async () => String(await resolvedAddresses()) === address);
   }
   addresses('');
-  await eventually('the answer is an allocated one again', async () => String(await answered()).startsWith('240.240.'));
+  await eventually('the answer is an allocated one again', async () =>
+    String(await resolvedAddresses()).startsWith('240.240.'),
+  );
 });
 
 test('§6.6: the agent forwards a rewritten probe to the application', async () => {
@@ -103,6 +105,6 @@ test('§9: the agent stays ready and keeps its last name table while the control
   const { program } = mesh!.discovery!;
   process.kill(program.pid, 'SIGKILL');
   await program.exited;
-  expect(await ask(sampleHost)).toMatchObject({ flag_aa: true, rcode: 'NOERROR' });
+  expect(await query(sampleHost)).toMatchObject({ flag_aa: true, rcode: 'NOERROR' });
   expect(await status('/healthz/ready')).toBe(200);
 });

@@ -31,10 +31,10 @@ test('docs/explaining-a-request.md quotes what explain prints for the example me
 });
 
 test('docs/explaining-a-request.md quotes what validate prints for its example', () => {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  mkdirSync(join(made.path, 'mesh'));
-  writeFileSync(join(made.path, 'mesh/cart.yaml'), /^```yaml\n([\s\S]*?)^```/m.exec(page)![1]!);
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  mkdirSync(join(folder.path, 'mesh'));
+  writeFileSync(join(folder.path, 'mesh/cart.yaml'), /^```yaml\n([\s\S]*?)^```/m.exec(page)![1]!);
   const { command, lines } = quoted('pilot-discovery validate');
-  expect(outputOf(command, made.path)).toEqual(lines);
+  expect(outputOf(command, folder.path)).toEqual(lines);
 });

@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { uriTemplateViolation } from '../../src/model/fields/uri-template.ts';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
-import { envoyVerdict, httpListener, oneRoute } from '../harness/envoy-verdict.ts';
+import { httpListener, oneRoute, validateWithEnvoy } from '../harness/envoy-verdict.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
@@ -69,7 +69,7 @@ const route = { match: { prefix: '/' }, direct_response: { status: 200 } };
 
 describe('for a value that crashes Envoy', () => {
   it.each(Object.entries(atOnce))('%s: Envoy exits immediately, and validation rejects the value', async (_, odd) => {
-    expect(await envoyVerdict({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
+    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
       verdict: 'ended',
     });
     expect(refusalsOf(odd)).toHaveLength(1);
@@ -114,13 +114,13 @@ describe('a path template', () => {
     expect(templates.filter((text) => uriTemplateViolation(text) !== undefined)).toEqual([]);
     const routes = templates.map((text) => ({ ...route, match: { path_match_policy: template(text) } }));
     const configuration = { virtual_hosts: [{ name: 'all', domains: ['*'], routes }] };
-    expect(await envoyVerdict({ listeners: [httpListener(configuration)] })).toEqual({ verdict: 'accepted' });
+    expect(await validateWithEnvoy({ listeners: [httpListener(configuration)] })).toEqual({ verdict: 'accepted' });
   });
 
   it.each(noTemplates)('that validation rejects is rejected by Envoy: %j', async (text) => {
     expect(uriTemplateViolation(text)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     const odd = { ...route, match: { path_match_policy: template(text) } };
-    expect(await envoyVerdict({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ verdict: 'accepted' });
+    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ verdict: 'accepted' });
   });
 });
 
@@ -151,12 +151,12 @@ async function endOfServing(odd: object): Promise<string | undefined> {
   const args = ['-c', join(folder, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'critical'];
   const envoy = Program.run('envoy', envoyBinary(), { args, env: process.env, cwd: folder });
   try {
-    const asked = async (): Promise<boolean> => {
+    const sendOneRequest = async (): Promise<boolean> => {
       if (envoy.exit !== undefined) return true;
       await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(500) }).catch(() => {});
       return envoy.exit !== undefined;
     };
-    await eventually('Envoy ends', asked);
+    await eventually('Envoy ends', sendOneRequest);
     return envoy.exit?.signal ?? `exit code ${envoy.exit?.code}`;
   } finally {
     await envoy.stop({ signal: 'SIGKILL' });

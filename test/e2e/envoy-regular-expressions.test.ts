@@ -1,7 +1,7 @@
 /** Validation and Envoy agree on regular expressions. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { re2Violation } from '../../src/model/fields/re2.ts';
-import { type EnvoyVerdict, envoyVerdicts, httpListener, oneRoute } from '../harness/envoy-verdict.ts';
+import { type EnvoyValidation, httpListener, oneRoute, validateListeners } from '../harness/envoy-verdict.ts';
 
 const accepted = [
   ...['.*', '^/v[12]/(?P<id>\\d+)$', '(?<id>a)(?<id>b)', '(?P<1d>a)', '(?i:abc)d', '(?U)a+', '(?-i)a', '(?:)*'],
@@ -46,24 +46,24 @@ const refused = [
 ];
 
 /** One Envoy validates all expressions: one Envoy for each took 14 s of processor time. */
-const verdicts = new Map<string, EnvoyVerdict>();
+const results = new Map<string, EnvoyValidation>();
 
 beforeAll(async () => {
   const all = [...accepted, ...refused];
-  for (const [index, verdict] of (await envoyVerdicts(all.map(listenerOf))).entries()) {
-    verdicts.set(all[index]!, verdict);
+  for (const [index, result] of (await validateListeners(all.map(listenerOf))).entries()) {
+    results.set(all[index]!, result);
   }
 });
 
 describe('a regular expression', () => {
   it.each(accepted)('that validation accepts is accepted by Envoy: %j', (regex) => {
     expect(re2Violation(regex)).toBeUndefined();
-    expect(verdicts.get(regex)).toEqual({ verdict: 'accepted' });
+    expect(results.get(regex)).toEqual({ verdict: 'accepted' });
   });
 
   it.each(refused)('that validation rejects is rejected by Envoy: %j', (regex) => {
     expect(re2Violation(regex)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
-    expect(verdicts.get(regex)).toMatchObject({ verdict: 'refused' });
+    expect(results.get(regex)).toMatchObject({ verdict: 'refused' });
   });
 });
 

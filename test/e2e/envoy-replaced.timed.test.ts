@@ -48,9 +48,9 @@ function pointTo(binary: string): void {
 }
 
 /** The real Envoy, preceded by the given shell commands, in one process. */
-function script(name: string, before: string, command = `exec ${other.path} "$@"`): string {
+function script(name: string, previous: string, command = `exec ${other.path} "$@"`): string {
   const file = join(folder, name);
-  writeFileSync(file, `#!/bin/sh\n${before}\n${command}\n`, { mode: 0o700 });
+  writeFileSync(file, `#!/bin/sh\n${previous}\n${command}\n`, { mode: 0o700 });
   return file;
 }
 
@@ -78,7 +78,8 @@ function serves(version: string): Promise<boolean> {
 }
 
 const statusUrl = (path: string): string => `http://127.0.0.1:${mesh.gateway!.statusPort}${path}`;
-const said = (what: RegExp): number => mesh.gateway!.program.lines.filter((line) => what.test(line)).length;
+const linesMatching = (pattern: RegExp): number =>
+  mesh.gateway!.program.lines.filter((line) => pattern.test(line)).length;
 
 function startLoad(maxDurationMs: number) {
   return mesh.startLoad({
@@ -108,36 +109,38 @@ test(`${replacements} replacements of Envoy's binary by another version fail no 
   expect(report.failed, formatReport(report)).toBe(0);
   for (const kind of ['ka', 'slow', 'new', 'h2'] as const) expect(report.kinds[kind]!.total).toBeGreaterThan(5);
   // Each binary was used once, and none was rejected.
-  expect(said(loggedLine('restart.ended.live', { 'restart.reason': 'Envoy replaced' }))).toBe(replacements);
+  expect(linesMatching(loggedLine('restart.ended.live', { 'restart.reason': 'Envoy replaced' }))).toBe(replacements);
 }, 900_000);
 
 test('the agent rejects a binary with another hot restart version, or that is not Envoy, before anything changes', async () => {
-  const before = newest();
-  const says = 'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
-  pointTo(script('incompatible', says));
+  const previous = newest();
+  const printsVersion =
+    'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
+  pointTo(script('incompatible', printsVersion));
   await eventually(
     'it is refused',
-    () => said(loggedLine('binary.rejected', { reason: /hot restart version 11\.112, running Envoy has/ })) > 0,
+    () =>
+      linesMatching(loggedLine('binary.rejected', { reason: /hot restart version 11\.112, running Envoy has/ })) > 0,
   );
   pointTo('/bin/true');
   await eventually(
     'it is refused',
-    () => said(loggedLine('binary.rejected', { reason: /--version printed no Envoy version/ })) > 0,
+    () => linesMatching(loggedLine('binary.rejected', { reason: /--version printed no Envoy version/ })) > 0,
   );
   pointTo(
     script('refusing', 'for word in "$@"; do [ "$word" = validate ] && { echo no such filter >&2; exit 1; }; done'),
   );
   await eventually(
     'it is refused',
-    () => said(loggedLine('binary.rejected', { reason: /rejects the bootstrap: no such filter/ })) > 0,
+    () => linesMatching(loggedLine('binary.rejected', { reason: /rejects the bootstrap: no such filter/ })) > 0,
   );
-  expect(mesh.envoysOf(mesh.gateway!)).toEqual([before]);
+  expect(mesh.envoysOf(mesh.gateway!)).toEqual([previous]);
   const metrics = await (await fetch(statusUrl('/metrics'))).text();
   expect(metrics).toMatch(/istio_agent_envoy_binaries_total\{outcome="refused"\} 3/);
   // A restart for another reason uses the validated binary, whatever is at the path.
   mesh.gateway!.program.signal('SIGHUP');
-  await eventually('another epoch serves', () => newest().epoch === before.epoch + 1);
-  expect(newest().command[0]).toBe(before.command[0]);
+  await eventually('another epoch serves', () => newest().epoch === previous.epoch + 1);
+  expect(newest().command[0]).toBe(previous.command[0]);
   await settled();
 });
 
@@ -150,15 +153,15 @@ function gapMs({ kinds }: LoadReport): number {
 test.each(deaths)(
   'the agent goes back to the previous binary if a new Envoy is killed %i ms after it was live',
   async (afterMs) => {
-    const before = await servedVersion();
-    const [binary, version] = before === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
+    const previous = await servedVersion();
+    const [binary, version] = previous === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
     const load = await startLoad(120_000);
     pointTo(binary);
     await serves(version);
     await sleep(afterMs);
     const [killed, isAlone] = [newest(), mesh.envoysOf(mesh.gateway!).length === 1];
     process.kill(killed.pid, 'SIGKILL');
-    await serves(before);
+    await serves(previous);
     // On a busy machine the parent may have exited before the test notices that the child serves.
     const hasParent = isFull ? afterMs < 4_000 : !isAlone;
     expect(newest().epoch).toBe(hasParent ? killed.epoch : 0);
@@ -171,8 +174,8 @@ test.each(deaths)(
     expect(gapMs(report)).toBeLessThan(sized({ short: 3_000, full: 500 }));
     await settled();
     // The agent does not retry the new binary by itself.
-    expect(await servedVersion()).toBe(before);
-    pointTo(before === other.version ? other.path : envoyBinary());
+    expect(await servedVersion()).toBe(previous);
+    pointTo(previous === other.version ? other.path : envoyBinary());
     await sleep(2_000);
   },
 );
@@ -180,9 +183,9 @@ test.each(deaths)(
 test.runIf(isFull)(
   'the agent abandons a new Envoy that never becomes live, and the previous one gets its admin interface back',
   async () => {
-    const before = await servedVersion();
+    const previous = await servedVersion();
     const epoch = newest().epoch;
-    const takenBack = said(loggedLine('binary.withdrawn'));
+    const takenBack = linesMatching(loggedLine('binary.withdrawn'));
     const load = await startLoad(120_000);
     const endless = {
       static_resources: {
@@ -208,8 +211,8 @@ test.runIf(isFull)(
     const serving = `case "$*" in *"--mode validate"*|*--version*|*--hot-restart-version*) ;; *) exec ${other.path} "$@" --config-yaml '${JSON.stringify(endless)}';; esac`;
     pointTo(script('endless', serving));
     await eventually('it is started', () => newest().epoch === epoch + 1);
-    await eventually('it is given up', () => said(loggedLine('binary.withdrawn')) > takenBack);
-    await serves(before);
+    await eventually('it is given up', () => linesMatching(loggedLine('binary.withdrawn')) > takenBack);
+    await serves(previous);
     const report = await load.stop();
     expect(report.failed, formatReport(report)).toBe(0);
   },

@@ -14,7 +14,7 @@ import { acceptanceOf, CaseCertificates } from '../networking/envoy-acceptance.t
 import { conclude } from './conclude.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
 import { gateway, object, serviceEntry, virtualService } from './features/harness/objects.ts';
-import { answering } from './features/wasm-module.ts';
+import { respondingWith } from './features/wasm-module.ts';
 
 const isFull = sized({ short: false, full: true });
 const versions = sized({ short: [oldestEnvoyVersion], full: [oldestEnvoyVersion, withoutV8Version] });
@@ -46,7 +46,7 @@ describe.each(versions)('Envoy %s', (version) => {
   });
 
   it('applies the failure policy of Wasm code while a newer Envoy runs the code', async () => {
-    writeFileSync(join(folder, 'code.wasm'), answering(418));
+    writeFileSync(join(folder, 'code.wasm'), respondingWith(418));
     const mesh = await FeatureMesh.start({
       proxies: { old: { binary }, new: { type: 'router', labels: { app: 'new' } } },
       explains: false,
@@ -116,7 +116,7 @@ describe.each(versions)('Envoy %s', (version) => {
         const envoys = mesh.envoysOf(mesh.gateway!);
         return envoys.length === 1 && envoys[0]!.pid !== first!.pid;
       });
-      await mesh.waitForAnswer(mesh.httpsTarget);
+      await mesh.waitForResponse(mesh.httpsTarget);
     } finally {
       await conclude(mesh);
     }

@@ -108,10 +108,10 @@ describe('other signals to the launcher', () => {
     '%s from a terminal reaches launcher and agent, and counts once',
     async (signal) => {
       const agent = await readyAgent(['--terminationDrainDuration', '2s']);
-      const toldAt = performance.now();
+      const signalledAt = performance.now();
       agent.container.signalFromTerminal(signal);
       expect(await endOf(agent)).toEqual({ code: 0, signal: null });
-      expect(performance.now() - toldAt).toBeGreaterThan(1_900);
+      expect(performance.now() - signalledAt).toBeGreaterThan(1_900);
       expect(agent.signals()).toEqual(['SIGTERM']);
     },
   );

@@ -44,9 +44,9 @@ it('a Go client gets its certificate, and go-spiffe and OpenSSL verify it', asyn
   const args = { address, server: 'istiod.istio-system.svc', roots, token, out };
   const flags = Object.entries(args).map(([name, value]) => `-${name}=${value}`);
   // Asynchronously, because the control plane is in this process.
-  const { stdout: said } = await promisify(execFile)(client, flags);
+  const { stdout: output } = await promisify(execFile)(client, flags);
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
-  expect(said.trim().split('\n')).toEqual([uri, uri]);
+  expect(output.trim().split('\n')).toEqual([uri, uri]);
   const verify = ['verify', '-x509_strict', '-CAfile', join(out, 'roots.pem'), join(out, 'chain.pem')];
   expect(execFileSync('openssl', verify, { encoding: 'utf8' })).toContain('OK');
 });

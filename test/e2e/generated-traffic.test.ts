@@ -78,7 +78,7 @@ describe('a gateway with generated configuration', () => {
 
   it('responds to a cross-origin preflight', async () => {
     const origin = { ...host, origin: 'https://site.test', 'access-control-request-method': 'GET' };
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const reply = await new Promise<IncomingMessage>((resolve, reject) => {
       const options = {
         host: '127.0.0.1',
         port: http,
@@ -89,8 +89,8 @@ describe('a gateway with generated configuration', () => {
       };
       httpRequest(options, resolve).on('error', reject).end();
     });
-    answer.resume();
-    expect(answer.headers).toMatchObject({
+    reply.resume();
+    expect(reply.headers).toMatchObject({
       'access-control-allow-origin': 'https://site.test',
       'access-control-max-age': '60',
     });
@@ -104,7 +104,7 @@ describe('a gateway with generated configuration', () => {
   });
 
   it('terminates TLS with the certificate file of the server', async () => {
-    const answer = await new Promise<string>((resolve, reject) => {
+    const reply = await new Promise<string>((resolve, reject) => {
       const socket = connect({
         host: '127.0.0.1',
         port: https,
@@ -120,8 +120,8 @@ describe('a gateway with generated configuration', () => {
       socket.on('end', () => resolve(text));
       socket.on('error', reject);
     });
-    expect(answer).toMatch(/^HTTP\/1.1 200/);
-    expect(answer).toContain('"url":"/tls"');
+    expect(reply).toMatch(/^HTTP\/1.1 200/);
+    expect(reply).toContain('"url":"/tls"');
   });
 });
 

@@ -74,12 +74,12 @@ test('pending authorization checks survive when another cluster is given up afte
   const modified = await sum('cluster_manager.cluster_modified');
   mesh.write('filter.yaml', awaitsSecret(brokenCluster));
   await eventually('each Envoy warms the cluster', async () => (await sum('cluster_manager.warming_clusters')) === 2);
-  const before = new Set((await connections()).map(({ connectionId }) => connectionId));
+  const previousConnections = new Set((await connections()).map(({ connectionId }) => connectionId));
   mesh.disconnect();
   const responses = proxies.map((name) => sendRequest({ port: ports[name], host: guarded }));
   await eventually('the service is asked', () => held.length === proxies.length);
   const givenUp = await eventually('clusters are given up', async () => {
-    const again = (await connections()).filter(({ connectionId }) => !before.has(connectionId));
+    const again = (await connections()).filter(({ connectionId }) => !previousConnections.has(connectionId));
     const lists = again.map(({ types }) => types.flatMap((type) => type.givenUp ?? []));
     return lists.filter((list) => list.length > 0).length === proxies.length && lists;
   });

@@ -57,7 +57,7 @@ function shop(host: string, subset: string, rule: object = {}): string {
 }
 
 const subsetOf = async (proxy: (typeof proxies)[number], host: string): Promise<unknown> =>
-  (await sendRequest({ port: ports[proxy], host, patienceMs: 0 })).headers['x-subset'];
+  (await sendRequest({ port: ports[proxy], host, retryForMs: 0 })).headers['x-subset'];
 
 const warming = (proxy: string): Promise<number> => mesh.envoy(proxy).stat('cluster_manager.warming_clusters');
 
@@ -76,11 +76,11 @@ test('after a cluster is given up, Envoy acknowledges clusters again, and change
     async () => Math.max(...(await Promise.all(proxies.map(warming)))) === 0,
   );
   expect(await abandoned()).toBe(proxies.length);
-  const before = await mesh.page('/debug/proxyz');
-  expect(before).toContain(`"givenUp":["outbound|80|v2|${broken}"]`);
+  const previousPage = await mesh.page('/debug/proxyz');
+  expect(previousPage).toContain(`"givenUp":["outbound|80|v2|${broken}"]`);
   // Without the certificate, requests fail instead of being sent without TLS.
   for (const proxy of proxies) {
-    const { status, body } = await sendRequest({ port: ports[proxy], host: broken, patienceMs: 0 });
+    const { status, body } = await sendRequest({ port: ports[proxy], host: broken, retryForMs: 0 });
     expect([status, body]).toEqual([503, expect.stringContaining('remote connection failure')]);
   }
   for (const subset of ['v2', 'v3']) {

@@ -96,9 +96,9 @@ function opened(path: string): number {
 }
 
 function pipe(): NamedPipe {
-  const made = new NamedPipe();
-  onTestFinished(() => made.leave());
-  return made;
+  const namedPipe = new NamedPipe();
+  onTestFinished(() => namedPipe.leave());
+  return namedPipe;
 }
 
 describe('standard output and error of the agent', () => {
@@ -359,14 +359,14 @@ describe('an uncaught error in the agent', () => {
     const { env, happens } = fault(folder);
     const agent = await startAgent({ out: opened(log), env });
     await agent.live(0);
-    const said = (...what: [event: LogEventId, fields: Record<string, RegExp>]) =>
-      eventually(`${what}`, () => linesOf(readFileSync(log, 'utf8').split('\n'), ...what).length > 0);
+    const hasLogged = (...line: [event: LogEventId, fields: Record<string, RegExp>]) =>
+      eventually(`${line}`, () => linesOf(readFileSync(log, 'utf8').split('\n'), ...line).length > 0);
     happens("setTimeout(() => { throw new Error('of a timer'); })");
-    await said('fault.uncaught', { origin: /uncaughtException/, error: /of a timer.* at / });
+    await hasLogged('fault.uncaught', { origin: /uncaughtException/, error: /of a timer.* at / });
     happens("void Promise.reject(new Error('of a promise'))");
-    await said('fault.uncaught', { origin: /unhandledRejection/, error: /of a promise.* at / });
+    await hasLogged('fault.uncaught', { origin: /unhandledRejection/, error: /of a promise.* at / });
     happens("process.emitWarning('of a module')");
-    await said('node.warning', { reason: /of a module/ });
+    await hasLogged('node.warning', { reason: /of a module/ });
     expect(await metrics(agent)).toContain('istio_agent_uncaught_errors_total{origin="uncaughtException"} 1');
     await agent.isWell();
   });

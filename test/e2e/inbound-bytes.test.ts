@@ -33,9 +33,9 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
   test('parses HTTP requests', async () => {
     inbound.application.heard.length = 0;
     await exchange(plain(inbound.port), 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n');
-    const heard = Buffer.concat(inbound.application.heard).toString();
-    expect(heard).toContain('GET /read HTTP/1.1');
-    expect(heard).toContain('x-request-id: ');
+    const received = Buffer.concat(inbound.application.heard).toString();
+    expect(received).toContain('GET /read HTTP/1.1');
+    expect(received).toContain('x-request-id: ');
   });
 
   test('forwards TLS to the application unchanged', async () => {

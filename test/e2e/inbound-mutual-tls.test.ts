@@ -19,12 +19,15 @@ import {
 const authority = createAuthority();
 /** An authority of another trust domain. */
 const elsewhere = createAuthority('elsewhere');
-const own = authority.issue(['spiffe://cluster.local/ns/shop/sa/web']);
+const ownCertificate = authority.issue(['spiffe://cluster.local/ns/shop/sa/web']);
 const inline = (inlineString: string) => ({ specifier: { case: 'inlineString' as const, value: inlineString } });
 const secrets = [
   secret('default', {
     case: 'tlsCertificate',
-    value: { certificateChain: inline(own.certificate), privateKey: inline(own.privateKey) } as never,
+    value: {
+      certificateChain: inline(ownCertificate.certificate),
+      privateKey: inline(ownCertificate.privateKey),
+    } as never,
   }),
   secret('ROOTCA', { case: 'validationContext', value: { trustedCa: inline(authority.certificate) } as never }),
 ];
@@ -48,7 +51,7 @@ const request = 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n';
 
 function given(place: Omit<InboundPlace, 'secrets'>): {
   inbound(): InboundListener;
-  told(socket: Socket, text: string): Promise<string>;
+  exchange(socket: Socket, text: string): Promise<string>;
 } {
   let inbound: InboundListener;
   beforeAll(async () => {
@@ -58,7 +61,7 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
   return {
     inbound: () => inbound,
     /** The identity that the application received. */
-    told: async (socket, text) => {
+    exchange: async (socket, text) => {
       inbound.application.heard.length = 0;
       await exchange(socket, text);
       return Buffer.concat(inbound.application.heard).toString('latin1');
@@ -67,16 +70,16 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
 }
 
 describe('a port in permissive mode', () => {
-  const { inbound, told } = given({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
+  const { inbound, exchange } = given({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
 
   test('forwards raw bytes, and parses HTTP requests', async () => {
-    expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
-    expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
+    expect(await exchange(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await exchange(plain(inbound().port), request)).toContain('x-request-id: ');
   });
 
   test('terminates mutual TLS of the mesh for bytes and for HTTP requests', async () => {
-    expect(await told(mutual(inbound().port, 'istio'), 'raw bytes\n')).toBe('raw bytes\n');
-    expect(await told(mutual(inbound().port, 'istio-http/1.1'), request)).toContain(
+    expect(await exchange(mutual(inbound().port, 'istio'), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await exchange(mutual(inbound().port, 'istio-http/1.1'), request)).toContain(
       'URI=spiffe://cluster.local/ns/shop/sa/client',
     );
   });
@@ -92,15 +95,15 @@ describe('a port in permissive mode', () => {
 });
 
 describe('a port that accepts only mutual TLS', () => {
-  const { inbound, told } = given({ of: 'peer-strict', cluster: inboundPassthroughCluster });
+  const { inbound, exchange } = given({ of: 'peer-strict', cluster: inboundPassthroughCluster });
   const domain = 'spiffe://shop.example/ns/shop/sa/client';
 
   test('accepts workloads of the trust domain and its alias', async () => {
-    expect(await told(mutual(inbound().port, 'istio', domain), 'raw bytes\n')).toBe('raw bytes\n');
-    expect(await told(mutual(inbound().port, 'any', domain.replace('shop.', 'old.')), 'raw bytes\n')).toBe(
+    expect(await exchange(mutual(inbound().port, 'istio', domain), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await exchange(mutual(inbound().port, 'any', domain.replace('shop.', 'old.')), 'raw bytes\n')).toBe(
       'raw bytes\n',
     );
-    expect(await told(mutual(inbound().port, 'istio-http/1.1', domain), request)).toContain(`URI=${domain}`);
+    expect(await exchange(mutual(inbound().port, 'istio-http/1.1', domain), request)).toContain(`URI=${domain}`);
   });
 
   test.each([
@@ -119,16 +122,16 @@ describe('a port that accepts only mutual TLS', () => {
       (port: number) => connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }),
     ],
   ])('rejects %s', async (_, connect) => {
-    await expect(told(connect(inbound().port), 'raw bytes\n')).rejects.toThrow(/closed|reset|alert|EPIPE/i);
+    await expect(exchange(connect(inbound().port), 'raw bytes\n')).rejects.toThrow(/closed|reset|alert|EPIPE/i);
     expect(inbound().application.heard).toEqual([]);
   });
 });
 
 describe('a port of no service, without mutual TLS', () => {
-  const { inbound, told } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
+  const { inbound, exchange } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
 
   test('accepts raw bytes, and parses HTTP requests', async () => {
-    expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
-    expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
+    expect(await exchange(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await exchange(plain(inbound().port), request)).toContain('x-request-id: ');
   });
 });

@@ -107,18 +107,18 @@ test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
   async (_, flags) => {
     const { pod } = await emptyPodNetwork();
     await addForeignRules(pod);
-    const before = await stateOf(pod);
+    const initialState = await stateOf(pod);
     await applyIn(pod, flags);
     const applied = await stateOf(pod);
-    expect(applied).not.toBe(before);
+    expect(applied).not.toBe(initialState);
     await applyIn(pod, flags);
     expect(await stateOf(pod)).toBe(applied);
     await addLater(pod);
     expect(await cleanIn(pod)).toEqual(['redirection.removed']);
     await removeLater(pod);
-    expect(await stateOf(pod)).toBe(before);
+    expect(await stateOf(pod)).toBe(initialState);
     expect(await cleanIn(pod)).toEqual(['redirection.absent']);
-    expect(await stateOf(pod)).toBe(before);
+    expect(await stateOf(pod)).toBe(initialState);
   },
 );
 
@@ -143,7 +143,7 @@ async function removeLater(side: NetworkSide): Promise<void> {
 
 test('a cleanup removes DNS rules that an earlier cleanup of only the chains left', async () => {
   const { pod } = await emptyPodNetwork();
-  const before = await stateOf(pod);
+  const initialState = await stateOf(pod);
   await applyIn(pod, { ...redirect, ...allDns });
   const chains = ['ISTIO_OUTPUT', 'ISTIO_INBOUND', 'ISTIO_REDIRECT', 'ISTIO_IN_REDIRECT'];
   const commands = ['iptables', 'ip6tables'].flatMap((program) => [
@@ -154,16 +154,16 @@ test('a cleanup removes DNS rules that an earlier cleanup of only the chains lef
   await pod.mustRun('sh', '-ec', commands.join('\n'));
   expect((await stateOf(pod)).match(/^-A .*(15053|port 53 ).*$/gm)).toHaveLength(18);
   await cleanIn(pod);
-  expect(await stateOf(pod)).toBe(before);
+  expect(await stateOf(pod)).toBe(initialState);
 });
 
 test('a cleanup reports a chain that another program references, with its rule, and the chain redirects nothing', async () => {
   const { pod } = await emptyPodNetwork();
   await applyIn(pod, redirect);
   await pod.mustRun('sh', '-ec', 'iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -p tcp -j ISTIO_REDIRECT');
-  const before = await stateOf(pod);
+  const initialState = await stateOf(pod);
   expect(await cleanIn(pod, { dryRun: true })).toEqual([expect.stringContaining('-D OUTPUT -p tcp -j ISTIO_OUTPUT\n')]);
-  expect(await stateOf(pod)).toBe(before);
+  expect(await stateOf(pod)).toBe(initialState);
   await expect(cleanIn(pod)).rejects.toMatchObject({
     code: 'REDIRECTION_REMAINS',
     message: expect.stringMatching(
@@ -191,9 +191,9 @@ describe('istio-iptables --reconcile replaces', () => {
     const [fresh, replaced] = [await emptyPodNetwork(), await emptyPodNetwork()];
     await applyIn(fresh.pod, next);
     await applyIn(replaced.pod, previous);
-    const before = await stateOf(replaced.pod);
+    const initialState = await stateOf(replaced.pod);
     await expect(applyIn(replaced.pod, next)).rejects.toThrow(/rules of a previous run with other flags are present/);
-    expect(await stateOf(replaced.pod)).toBe(before);
+    expect(await stateOf(replaced.pod)).toBe(initialState);
     await applyIn(replaced.pod, { ...next, ...reconcile });
     expect(await stateOf(replaced.pod)).toBe(await stateOf(fresh.pod));
   });
@@ -201,7 +201,7 @@ describe('istio-iptables --reconcile replaces', () => {
 
 test('if the rules of one family cannot be applied, those of the other are removed', async () => {
   const { pod } = await emptyPodNetwork();
-  const before = await stateOf(pod);
+  const initialState = await stateOf(pod);
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const real = join(dirname(findIptables(process.env)!), 'ip6tables-restore');
@@ -220,5 +220,5 @@ test('if the rules of one family cannot be applied, those of the other are remov
     code: 'IPTABLES_FAILED',
     message: expect.stringContaining('ip6tables-restore'),
   });
-  expect(await stateOf(pod)).toBe(before);
+  expect(await stateOf(pod)).toBe(initialState);
 });

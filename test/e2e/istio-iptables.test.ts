@@ -12,7 +12,7 @@ import { programFile } from '../harness/program-files.ts';
 import {
   application,
   elsewhere,
-  expectAnswers,
+  expectResponses,
   other,
   ownAddress,
   podNetwork,
@@ -42,28 +42,28 @@ const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/1
 
 test('istio-iptables redirects all connections except excluded, local and the proxy’s own ones (§10.2)', async () => {
   const { pod, neighbour } = await podNetwork();
-  await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+  await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
   await redirect(pod, ...everything);
   for (const family of ['v4', 'v6'] as const) {
-    const own = ownAddress[family];
+    const ownAddressOfFamily = ownAddress[family];
     const far = other[family];
-    await expectAnswers(neighbour, application, {
-      [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
-      [`tcp ${own} 1`]: `15006 for ${own}:1`,
-      [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
-      [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+    await expectResponses(neighbour, application, {
+      [`tcp ${ownAddressOfFamily} 8080`]: `15006 for ${ownAddressOfFamily}:8080`,
+      [`tcp ${ownAddressOfFamily} 1`]: `15006 for ${ownAddressOfFamily}:1`,
+      [`tcp ${ownAddressOfFamily} 9999`]: `9999 for ${ownAddressOfFamily}:9999`,
+      [`tcp ${ownAddressOfFamily} 15008`]: `15008 for ${ownAddressOfFamily}:15008`,
     });
-    await expectAnswers(pod, application, {
+    await expectResponses(pod, application, {
       [`tcp ${far} 80`]: `15001 for ${far}:80`,
       [`tcp ${far} 7777`]: `7777 for ${far}:7777`,
-      [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+      [`tcp ${ownAddressOfFamily} 8080`]: `8080 for ${ownAddressOfFamily}:8080`,
     });
-    await expectAnswers(pod, proxy, {
+    await expectResponses(pod, proxy, {
       [`tcp ${far} 80`]: `80 for ${far}:80`,
-      [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+      [`tcp ${ownAddressOfFamily} 8080`]: `15006 for ${ownAddressOfFamily}:8080`,
     });
   }
-  await expectAnswers(pod, application, {
+  await expectResponses(pod, application, {
     [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80`,
     'tcp 127.0.0.1 8080': '8080 for 127.0.0.1:8080',
     'tcp ::1 8080': '8080 for ::1:8080',
@@ -73,12 +73,12 @@ test('istio-iptables redirects all connections except excluded, local and the pr
 test('include lists redirect only the listed connections', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '8080', '-i', '10.88.0.0/16', '-q', '443', '--force-ipv6=false');
-  await expectAnswers(neighbour, application, {
+  await expectResponses(neighbour, application, {
     [`tcp ${ownAddress.v4} 8080`]: `15006 for ${ownAddress.v4}:8080`,
     [`tcp ${ownAddress.v4} 9999`]: `9999 for ${ownAddress.v4}:9999`,
     [`tcp ${ownAddress.v6} 8080`]: `8080 for ${ownAddress.v6}:8080`,
   });
-  await expectAnswers(pod, application, {
+  await expectResponses(pod, application, {
     [`tcp ${elsewhere} 80`]: `15001 for ${elsewhere}:80`,
     [`tcp ${other.v4} 443`]: `15001 for ${other.v4}:443`,
     [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80`,
@@ -88,13 +88,13 @@ test('include lists redirect only the listed connections', async () => {
 test('connections of an excluded interface and of excluded group owners are not redirected', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '*', '-i', '*', '-c', 'eth0', '--force-ipv6=false');
-  await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
-  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+  await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+  await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
   await agent(pod, ['-c', 'eth0'], { command: 'istio-clean-iptables' });
   const env = { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000' };
   expect(await agent(pod, ['-i', '*', '--force-ipv6=false'], { env })).toMatchObject({ exitCode: 0 });
-  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
-  await expectAnswers(pod, 2000, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+  await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+  await expectResponses(pod, 2000, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
 });
 
 describe('DNS capture', () => {
@@ -111,27 +111,27 @@ describe('DNS capture', () => {
   test('redirects queries to the servers of resolv.conf over UDP and TCP to the agent, except the agent’s own', async () => {
     const { pod } = await withNameServer();
     for (const server of [other.v4, other.v6]) {
-      await expectAnswers(pod, application, {
+      await expectResponses(pod, application, {
         [`udp ${server} 53`]: '15053',
         [`tcp ${server} 53`]: `15053 for ${server}:53`,
       });
-      await expectAnswers(pod, proxy, { [`udp ${server} 53`]: '53', [`tcp ${server} 53`]: `53 for ${server}:53` });
+      await expectResponses(pod, proxy, { [`udp ${server} 53`]: '53', [`tcp ${server} 53`]: `53 for ${server}:53` });
     }
-    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '53' });
+    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '53' });
     // A query of an application and one of the agent from the same port each get their own response.
     for (const [server, port] of [
       [other.v4, 5555],
       [other.v6, 5556],
     ] as const) {
-      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
-      await expectAnswers(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
-      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+      await expectResponses(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+      await expectResponses(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
+      await expectResponses(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
     }
   });
 
   test('with --capture-all-dns redirects queries to any other server', async () => {
     const { pod } = await withNameServer('--capture-all-dns');
-    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
+    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 });
 
@@ -144,16 +144,16 @@ test('TPROXY preserves the destination and both addresses of inbound connections
   await neighbour.listen({ ports: ['tcp 80'] });
   await redirect(pod, '-m', 'TPROXY', '-b', '*', '-d', '9999', '-i', '*', '--force-ipv6=true');
   for (const family of ['v4', 'v6'] as const) {
-    const own = ownAddress[family];
-    await expectAnswers(neighbour, application, {
-      [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
-      [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
+    const ownAddressOfFamily = ownAddress[family];
+    await expectResponses(neighbour, application, {
+      [`tcp ${ownAddressOfFamily} 8080`]: `15006 for ${ownAddressOfFamily}:8080`,
+      [`tcp ${ownAddressOfFamily} 9999`]: `9999 for ${ownAddressOfFamily}:9999`,
     });
-    await expectAnswers(pod, application, {
+    await expectResponses(pod, application, {
       [`tcp ${other[family]} 80`]: `15001 for ${other[family]}:80`,
-      [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+      [`tcp ${ownAddressOfFamily} 8080`]: `8080 for ${ownAddressOfFamily}:8080`,
     });
-    await expectAnswers(pod, proxy, { [`tcp ${other[family]} 80`]: `80 for ${other[family]}:80` });
+    await expectResponses(pod, proxy, { [`tcp ${other[family]} 80`]: `80 for ${other[family]}:80` });
   }
 });
 
@@ -194,11 +194,11 @@ describe('after a cleanup', () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
-    const before = await stateOf(pod);
+    const initialState = await stateOf(pod);
     await redirect(pod, ...args);
     expect(await stateOf(pod)).toContain('ISTIO_OUTPUT');
     expect(await agent(pod, args, { command: 'istio-clean-iptables' })).toMatchObject({ exitCode: 0 });
-    expect(await stateOf(pod)).toBe(before);
+    expect(await stateOf(pod)).toBe(initialState);
     if (!isTriedTwice.has(name)) return;
     // A repeated cleanup ignores missing rules, and the rules can be applied again.
     expect(await agent(pod, [...args, '--cleanup-only'])).toMatchObject({ exitCode: 0 });
@@ -211,8 +211,10 @@ describe('after a cleanup', () => {
       const { pod, neighbour } = await podNetwork();
       await redirect(pod, ...everything, '--generation', generation);
       await agent(pod, [], { command: 'istio-clean-iptables' });
-      await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
-      await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+      await expectResponses(neighbour, application, {
+        [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080`,
+      });
+      await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
       expect(await stateOf(pod)).not.toContain('ISTIO_');
     },
   );
@@ -239,8 +241,8 @@ test('G4 run again changes nothing; other flags are refused without --reconcile'
   const again = await agent(pod, g4);
   expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('already redirected') });
   expect(await stateOf(pod)).toBe(first);
-  const others = [...g4, '-o', '25'];
-  expect(await agent(pod, others)).toMatchObject({
+  const otherFlags = [...g4, '-o', '25'];
+  expect(await agent(pod, otherFlags)).toMatchObject({
     exitCode: 255,
     stderr: expect.stringMatching(
       /rules of a previous run with other flags are present \[IPTABLES_FAILED\]\n.*--reconcile/,
@@ -248,15 +250,15 @@ test('G4 run again changes nothing; other flags are refused without --reconcile'
   });
   expect(await agent(pod, [...g4, '--force-apply'])).toMatchObject({ exitCode: 255 });
   expect(await stateOf(pod)).toBe(first);
-  await redirect(pod, ...others, '--reconcile');
+  await redirect(pod, ...otherFlags, '--reconcile');
   const replaced = await stateOf(pod);
   expect(replaced).toContain('--dport 25 -j RETURN');
   expect(replaced.split('\n').length).toBe(first.split('\n').length + 4);
   // First one rule more than these flags create, then one that another program replaced.
   expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
   await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
-  expect(await agent(pod, others)).toMatchObject({ exitCode: 255 });
-  await redirect(pod, ...others, '--reconcile');
+  expect(await agent(pod, otherFlags)).toMatchObject({ exitCode: 255 });
+  await redirect(pod, ...otherFlags, '--reconcile');
   expect(await stateOf(pod)).toBe(replaced);
 });
 
@@ -298,7 +300,7 @@ test('istio-iptables applies the rules in another network namespace, given by fi
   const { pod, neighbour } = await podNetwork();
   await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
   expect(await stateOf(neighbour)).not.toContain('ISTIO_');
-  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+  await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
 });
 
 test('the addresses of the other network namespace determine the families, and validation runs there', async () => {
@@ -329,11 +331,11 @@ describe('the validation of istio-iptables (§10.5)', () => {
       expect(without.stderr).toMatch(/traffic is not redirected: .*15002.*\n.*CNI/);
     }
     await redirect(pod, '-b', '*', '-i', '*', '--force-ipv6=true', '--run-validation');
-    const others = [
+    const otherFlags = [
       { uid: 0, ipv6: true },
       { uid: proxy, ipv6: false },
     ];
-    const trials = [{ uid: proxy, ipv6: true }, { uid: 0, ipv6: false }, ...sized({ short: [], full: others })];
+    const trials = [{ uid: proxy, ipv6: true }, { uid: 0, ipv6: false }, ...sized({ short: [], full: otherFlags })];
     for (const { uid, ipv6 } of trials) {
       expect(await agent(pod, [...trial, `--force-ipv6=${ipv6}`], { uid })).toMatchObject({ exitCode: 0, stderr: '' });
     }
@@ -408,7 +410,7 @@ describe('istio-iptables reports a failure', () => {
     const folder = mkdtempSync(join(tmpdir(), 'hostile-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const mark = join(folder, 'mark');
-    const before = await stateOf(pod);
+    const initialState = await stateOf(pod);
     const wrong = [
       ['--istio-exclude-interfaces', `eth0;touch ${mark}`],
       ['--istio-local-exclude-ports', '80\n-A OUTPUT -j DROP'],
@@ -425,6 +427,6 @@ describe('istio-iptables reports a failure', () => {
       expect(stderr).toContain(JSON.stringify(value.trim()));
     }
     expect(existsSync(mark)).toBe(false);
-    expect(await stateOf(pod)).toBe(before);
+    expect(await stateOf(pod)).toBe(initialState);
   });
 });

@@ -10,7 +10,7 @@ import {
   applyIn,
   elsewhere,
   emptyPodNetwork,
-  expectAnswers,
+  expectResponses,
   other,
   ownAddress,
   podNetwork,
@@ -38,25 +38,25 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
       ...{ outboundRangesExclude: '10.88.0.0/16', outboundPortsExclude: '7777' },
     });
     for (const family of ['v4', 'v6'] as const) {
-      const own = ownAddress[family];
+      const podAddress = ownAddress[family];
       const far = other[family];
-      await expectAnswers(neighbour, application, {
-        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
-        [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
-        [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+      await expectResponses(neighbour, application, {
+        [`tcp ${podAddress} 8080`]: `15006 for ${podAddress}:8080`,
+        [`tcp ${podAddress} 9999`]: `9999 for ${podAddress}:9999`,
+        [`tcp ${podAddress} 15008`]: `15008 for ${podAddress}:15008`,
       });
-      await expectAnswers(pod, application, {
+      await expectResponses(pod, application, {
         [`tcp ${far} 80`]: `15001 for ${far}:80`,
         [`tcp ${far} 7777`]: `7777 for ${far}:7777`,
-        [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+        [`tcp ${podAddress} 8080`]: `8080 for ${podAddress}:8080`,
       });
-      await expectAnswers(pod, proxy, {
+      await expectResponses(pod, proxy, {
         [`tcp ${far} 80`]: `80 for ${far}:80`,
-        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
-        [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+        [`tcp ${podAddress} 8080`]: `15006 for ${podAddress}:8080`,
+        [`tcp ${podAddress} 15008`]: `15008 for ${podAddress}:15008`,
       });
     }
-    await expectAnswers(pod, application, {
+    await expectResponses(pod, application, {
       [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80`,
       'tcp 127.0.0.1 8080': '8080 for 127.0.0.1:8080',
       'tcp ::1 8080': '8080 for ::1:8080',
@@ -68,25 +68,25 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     const lists: SaidFlags = { inboundPorts: '8080', outboundRanges: '10.88.0.0/16', outboundPorts: '443' };
     const env = { ISTIO_OUTBOUND_OWNER_GROUPS: `${application},2000` };
     await applyIn(pod, { ...renderer, ...lists, forceIpv6: 'false' }, env);
-    await expectAnswers(neighbour, application, {
+    await expectResponses(neighbour, application, {
       [`tcp ${ownAddress.v4} 8080`]: `15006 for ${ownAddress.v4}:8080`,
       [`tcp ${ownAddress.v4} 9999`]: `9999 for ${ownAddress.v4}:9999`,
       [`tcp ${ownAddress.v6} 8080`]: `8080 for ${ownAddress.v6}:8080`,
     });
-    await expectAnswers(pod, application, {
+    await expectResponses(pod, application, {
       [`tcp ${elsewhere} 80`]: `15001 for ${elsewhere}:80`,
       [`tcp ${other.v4} 443`]: `15001 for ${other.v4}:443`,
       [`tcp ${other.v6} 443`]: `443 for ${other.v6}:443`,
       [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80`,
     });
-    await expectAnswers(pod, 3000, { [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80` });
+    await expectResponses(pod, 3000, { [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80` });
   });
 
   test('redirects no connection of an excluded interface', async () => {
     const { pod, neighbour } = await podNetwork();
     await applyIn(pod, { ...renderer, inboundPorts: '*', outboundRanges: '*', excludeInterfaces: 'eth+' });
-    await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
-    await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+    await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+    await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
   });
 
   test('redirects DNS over UDP and TCP to the agent, but not the agent’s queries, nor HBONE calls back into Envoy', async () => {
@@ -97,28 +97,28 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
       ['v6', 5556],
     ] as const) {
       const server = other[family];
-      const own = ownAddress[family];
-      await expectAnswers(pod, application, {
+      const podAddress = ownAddress[family];
+      await expectResponses(pod, application, {
         [`udp ${server} 53`]: '15053',
         [`tcp ${server} 53`]: `15053 for ${server}:53`,
       });
-      await expectAnswers(pod, proxy, {
+      await expectResponses(pod, proxy, {
         [`udp ${server} 53`]: '53',
         [`tcp ${server} 53`]: `53 for ${server}:53`,
-        [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
-        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+        [`tcp ${podAddress} 15008`]: `15008 for ${podAddress}:15008`,
+        [`tcp ${podAddress} 8080`]: `15006 for ${podAddress}:8080`,
       });
       // Queries of the application and of the agent from one port each get their own response.
-      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
-      await expectAnswers(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
-      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+      await expectResponses(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+      await expectResponses(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
+      await expectResponses(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
     }
-    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '53' });
+    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '53' });
     await applyIn(pod, {
       ...{ ...renderer, outboundRanges: '*', redirectDns: true, captureAllDns: true, forceIpv6: 'true' },
       ...{ reconcile: true },
     });
-    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
+    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 
   test('does not redirect excluded port 53, also over UDP', async () => {
@@ -130,7 +130,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
       outboundPortsExclude: '53',
     };
     await applyIn(pod, { ...renderer, ...flags });
-    await expectAnswers(pod, application, {
+    await expectResponses(pod, application, {
       [`udp ${other.v4} 53`]: '53',
       [`tcp ${other.v4} 53`]: `53 for ${other.v4}:53`,
     });
@@ -145,20 +145,20 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     const flags: SaidFlags = { mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '9999', outboundRanges: '*' };
     await applyIn(pod, { ...renderer, ...flags, forceIpv6: 'true' });
     for (const family of ['v4', 'v6'] as const) {
-      const own = ownAddress[family];
-      await expectAnswers(neighbour, application, {
-        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
-        [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
+      const podAddress = ownAddress[family];
+      await expectResponses(neighbour, application, {
+        [`tcp ${podAddress} 8080`]: `15006 for ${podAddress}:8080`,
+        [`tcp ${podAddress} 9999`]: `9999 for ${podAddress}:9999`,
       });
-      await expectAnswers(pod, application, {
+      await expectResponses(pod, application, {
         [`tcp ${other[family]} 80`]: `15001 for ${other[family]}:80`,
-        [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+        [`tcp ${podAddress} 8080`]: `8080 for ${podAddress}:8080`,
       });
       const loopback = family === 'v4' ? '127.0.0.1' : '::1';
-      await expectAnswers(pod, proxy, {
+      await expectResponses(pod, proxy, {
         [`tcp ${other[family]} 80`]: `80 for ${other[family]}:80`,
         // REDIRECT rewrites the destination.
-        [`tcp ${own} 8080`]: `15006 for ${loopback}:15006`,
+        [`tcp ${podAddress} 8080`]: `15006 for ${loopback}:15006`,
       });
     }
   });
@@ -170,13 +170,13 @@ test.each(['g3', 'g4'])(
     const { pod } = await podNetwork();
     const flags: SaidFlags = { generation, outboundRanges: '127.0.0.0/8,10.0.0.0/8' };
     await applyIn(pod, flags);
-    await expectAnswers(pod, application, { 'tcp 127.0.0.2 8080': '15001 for 127.0.0.2:8080' });
-    await expectAnswers(pod, proxy, { 'tcp 127.0.0.2 8080': '15006 for 127.0.0.2:8080' });
+    await expectResponses(pod, application, { 'tcp 127.0.0.2 8080': '15001 for 127.0.0.2:8080' });
+    await expectResponses(pod, proxy, { 'tcp 127.0.0.2 8080': '15006 for 127.0.0.2:8080' });
     await applyIn(pod, { ...flags, reconcile: true }, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
     for (const uid of [application, proxy]) {
-      await expectAnswers(pod, uid, { 'tcp 127.0.0.2 8080': '8080 for 127.0.0.2:8080' });
+      await expectResponses(pod, uid, { 'tcp 127.0.0.2 8080': '8080 for 127.0.0.2:8080' });
     }
-    await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+    await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
   },
 );
 

@@ -70,7 +70,7 @@ test(`${kills} kills of the agent at any moment of hot restarts fail no request`
     await sleep((kill * 137) % 900);
     const killedAt = performance.now();
     await killAgent(agent);
-    await eventually('the next agent answers', () => agent.answers(), { everyMs: 5 });
+    await eventually('the next agent answers', () => agent.responds(), { everyMs: 5 });
     outages.push(Math.round(performance.now() - killedAt));
     await sleep(500);
   }

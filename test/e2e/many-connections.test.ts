@@ -17,7 +17,7 @@ import { makeRoot } from '../load/attacked-server.ts';
 const openFiles = 256;
 const silentConnections = 400;
 /** More than the default backlog of a server (511), and less than that of the system. */
-const comingAtOnce = 700;
+const simultaneousConnections = 700;
 
 let root: string;
 let server: Program;
@@ -52,10 +52,10 @@ async function start(limit = ''): Promise<void> {
 }
 
 const isReady = async (): Promise<boolean> => {
-  const answer = await fetch(`http://127.0.0.1:${http}/ready`, { headers: { connection: 'close' } }).catch(
+  const response = await fetch(`http://127.0.0.1:${http}/ready`, { headers: { connection: 'close' } }).catch(
     () => undefined,
   );
-  return answer?.ok === true;
+  return response?.ok === true;
 };
 
 /**
@@ -124,9 +124,9 @@ spec: {address: 10.0.0.1}
 
 test('a server that is busy for a moment refuses no client that connects meantime', async (context) => {
   const systemLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
-  if (systemLimit < comingAtOnce) return context.skip(`the system lets ${systemLimit} wait`);
+  if (systemLimit < simultaneousConnections) return context.skip(`the system lets ${systemLimit} wait`);
   await start();
   server.signal('SIGSTOP');
-  const opened = open(comingAtOnce);
-  await eventually('all are connected though nobody accepts', () => opened() === comingAtOnce);
+  const opened = open(simultaneousConnections);
+  await eventually('all are connected though nobody accepts', () => opened() === simultaneousConnections);
 });

@@ -21,7 +21,7 @@ import { conclude } from './conclude.ts';
 const troubles = (program: Program, from: number): string[] =>
   program.lines.slice(from).filter((line) => /\t(warn|error|fatal)\t/.test(line));
 
-const answers = async (mesh: Mesh): Promise<boolean> => (await probe(mesh.httpTarget)).outcome.ok;
+const isServing = async (mesh: Mesh): Promise<boolean> => (await probe(mesh.httpTarget)).outcome.ok;
 
 describe('the control plane', () => {
   let mesh: Mesh;
@@ -117,7 +117,7 @@ describe('the agent', () => {
     expect(program.exit).toBeUndefined();
     await mesh.startDiscovery();
     await mesh.waitForAgent(mesh.gateway!);
-    await mesh.waitForAnswer(mesh.httpTarget);
+    await mesh.waitForResponse(mesh.httpTarget);
   });
 
   test('reports a status port in use, and exits', async () => {
@@ -128,7 +128,7 @@ describe('the agent', () => {
     expect(exit.code).not.toBe(0);
     expect(exit.output).toContain(String(port));
     expect(exit.output).not.toMatch(/^\s+at /m);
-    expect(await answers(mesh)).toBe(true);
+    expect(await isServing(mesh)).toBe(true);
   });
 
   test('reports an admin port in use at each attempt, and Envoy starts when the port is free', async () => {
@@ -146,11 +146,11 @@ describe('the agent', () => {
     renameSync(directory, `${directory}.away`);
     await mesh.gateway!.program.stop();
     mesh.startGateway();
-    await mesh.waitForAnswer(mesh.httpTarget);
+    await mesh.waitForResponse(mesh.httpTarget);
     expect((await probe(mesh.httpsTarget)).outcome.ok).toBe(false);
     renameSync(`${directory}.away`, directory);
-    await mesh.waitForAnswer(mesh.httpsTarget);
-    expect(await answers(mesh)).toBe(true);
+    await mesh.waitForResponse(mesh.httpsTarget);
+    expect(await isServing(mesh)).toBe(true);
   });
 
   test.each([
@@ -162,14 +162,14 @@ describe('the agent', () => {
     ],
   ])(
     'reports a certificate that %s as one error, keeps serving the previous one, and applies a valid one',
-    async (_, spoil, told) => {
+    async (_, spoil, expectedError) => {
       const { program } = mesh.gateway!;
       const from = program.lines.length;
-      const before = (await probe(mesh.httpsTarget)).serialNumber;
+      const previousSerial = (await probe(mesh.httpsTarget)).serialNumber;
       spoil(join(mesh.certificates.directory, 'tls.crt'));
-      await program.line(loggedLine('config.rejected', told), { fromLine: from });
+      await program.line(loggedLine('config.rejected', expectedError), { fromLine: from });
       await sleep(1_500);
-      expect((await probe(mesh.httpsTarget)).serialNumber).toBe(before);
+      expect((await probe(mesh.httpsTarget)).serialNumber).toBe(previousSerial);
       expect(linesOf(program.lines.slice(from), 'process.spawned')).toEqual([]);
       expect(linesOf(program.lines.slice(from), 'restart.decided')).toEqual([]);
 

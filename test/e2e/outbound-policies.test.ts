@@ -22,7 +22,7 @@ const application = 1000;
 const families = ['v4', 'v6'] as const;
 type Family = (typeof families)[number];
 
-const { pod: own, neighbour: server } = addresses;
+const { pod: podAddresses, neighbour: server } = addresses;
 /** More addresses of the neighbour: another host, and the VIP of a service, which no interface has. */
 const elsewhere = { v4: '10.88.0.1', v6: 'fd88::1' };
 const vip = { v4: '10.96.0.20', v6: 'fd96::20' };
@@ -130,7 +130,7 @@ type Interception = 'REDIRECT' | 'TPROXY';
 type Mode = 'ALLOW_ANY' | 'REGISTRY_ONLY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
 interface Row extends Readonly<Record<Mode, string>> {
-  readonly what: string;
+  readonly title: string;
   readonly destination: Destination;
   /** Absent for HTTP requests, because the server behind `egressProxy` does not support HTTP. */
   readonly egressProxy?: string;
@@ -141,13 +141,23 @@ function rows(family: Family): Row[] {
   const at: string = server[family];
   const to = (port: number, address = at): string => `${port} for ${address}:${port}`;
   const host = (port: number): string => `${inUrl(elsewhere[family])}:${port}`;
-  const everywhere = (what: string, destination: Destination, answer: string): Row => ({
-    ...{ what, destination },
-    ...{ ALLOW_ANY: answer, REGISTRY_ONLY: answer, ALLOW_ANY_DYNAMIC_DNS: answer, egressProxy: answer },
+  const everywhere = (title: string, destination: Destination, expectedResponse: string): Row => ({
+    ...{ title, destination },
+    ...{
+      ALLOW_ANY: expectedResponse,
+      REGISTRY_ONLY: expectedResponse,
+      ALLOW_ANY_DYNAMIC_DNS: expectedResponse,
+      egressProxy: expectedResponse,
+    },
   });
-  const unknown = (what: string, destination: Destination, answer: string, byName = answer): Row => ({
-    ...{ what, destination },
-    ...{ ALLOW_ANY: answer, REGISTRY_ONLY: 'closed', ALLOW_ANY_DYNAMIC_DNS: byName },
+  const unknown = (
+    title: string,
+    destination: Destination,
+    expectedResponse: string,
+    byName = expectedResponse,
+  ): Row => ({
+    ...{ title, destination },
+    ...{ ALLOW_ANY: expectedResponse, REGISTRY_ONLY: 'closed', ALLOW_ANY_DYNAMIC_DNS: byName },
     ...(!destination.startsWith('http') && { egressProxy: to(ports.egressProxy, server.v4) }),
   });
   const { mysql, serverFirst, clientFirst, http, vipServerFirst, vipClientFirst, vipOnlyHttp, serviceHttp } = ports;
@@ -161,7 +171,7 @@ function rows(family: Family): Row[] {
     everywhere('client-first TCP of a VIP', `reply ${vip[family]} ${vipClientFirst}`, to(vipClientFirst)),
     everywhere('an HTTP service', `http ${at} ${serviceHttp} web-${family}.test`, to(serviceHttp)),
     {
-      what: 'an unknown host at the port of an HTTP service',
+      title: 'an unknown host at the port of an HTTP service',
       destination: `http ${at} ${serviceHttp} ${host(serviceHttp)}`,
       ALLOW_ANY: to(serviceHttp),
       REGISTRY_ONLY: '502',
@@ -170,13 +180,13 @@ function rows(family: Family): Row[] {
   ];
 }
 
-const all = families.flatMap((family) => rows(family).map((row) => ({ ...row, what: `${family}: ${row.what}` })));
+const all = families.flatMap((family) => rows(family).map((row) => ({ ...row, title: `${family}: ${row.title}` })));
 
 beforeAll(() => requireIptables());
 
 /** Rows that have a result for the mode. */
-const rowsOf = ({ expected }: Policy): readonly (Row & { readonly answer: string })[] =>
-  all.flatMap((row) => (row[expected] === undefined ? [] : [{ ...row, answer: row[expected] }]));
+const rowsOf = ({ expected }: Policy): readonly (Row & { readonly expectedResponse: string })[] =>
+  all.flatMap((row) => (row[expected] === undefined ? [] : [{ ...row, expectedResponse: row[expected] }]));
 
 test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIRECT'], full: ['REDIRECT', 'TPROXY'] }))(
   'with %s, connections reach the servers that each outbound traffic policy permits, whichever side sends first',
@@ -193,23 +203,27 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
     apply(policies[0]!);
     const programs = startPrograms(pod, { root, meshFile, config, interception });
     const hopeless = () => programs.map((program) => program.hopeless()).find(Boolean);
-    const answers: Record<string, Record<string, string>> = {};
-    const wanted: typeof answers = {};
+    const responses: Record<string, Record<string, string>> = {};
+    const expected: typeof responses = {};
     for (const policy of policies.filter(({ name }) => !skipped.includes(name))) {
       apply(policy);
-      const asked = rowsOf(policy);
+      const connections = rowsOf(policy);
       // Until Envoy has the listeners of this mode, responses are those of the previous one.
-      wanted[policy.name] = Object.fromEntries(asked.map(({ what, answer }) => [what, answer]));
-      answers[policy.name] = await eventuallyEqual(wanted[policy.name]!, hopeless, async () => {
-        const heard = await pod.ask(
-          asked.map(({ destination }) => destination),
+      expected[policy.name] = Object.fromEntries(
+        connections.map(({ title, expectedResponse }) => [title, expectedResponse]),
+      );
+      responses[policy.name] = await eventuallyEqual(expected[policy.name]!, hopeless, async () => {
+        const received = await pod.query(
+          connections.map(({ destination }) => destination),
           application,
         );
         // Closing a connection with unread bytes resets it.
-        return Object.fromEntries(asked.map(({ what }, index) => [what, heard[index]!.replace('refused', 'closed')]));
+        return Object.fromEntries(
+          connections.map(({ title }, index) => [title, received[index]!.replace('refused', 'closed')]),
+        );
       });
     }
-    expect(answers).toEqual(wanted);
+    expect(responses).toEqual(expected);
   },
 );
 
@@ -255,9 +269,13 @@ interface Setup {
 function startPrograms(pod: NetworkSide, { root, meshFile, config, interception }: Setup): Program[] {
   writeFileSync(join(config, 'services.yaml'), families.map(services).join('---') + egressProxy);
   const node = {
-    id: `sidecar~${own.v4}~client-0.shop~shop.svc.cluster.local`,
+    id: `sidecar~${podAddresses.v4}~client-0.shop~shop.svc.cluster.local`,
     cluster: 'client',
-    metadata: { NAMESPACE: 'shop', INSTANCE_IPS: `${own.v4},${own.v6}`, INTERCEPTION_MODE: interception },
+    metadata: {
+      NAMESPACE: 'shop',
+      INSTANCE_IPS: `${podAddresses.v4},${podAddresses.v6}`,
+      INTERCEPTION_MODE: interception,
+    },
   };
   const bootstrap = adsBootstrap({ node, xdsPort: 15010, adminPort: 15000, delta: false });
   writeFileSync(join(root, 'bootstrap.json'), JSON.stringify(bootstrap));

@@ -82,20 +82,20 @@ it('no call fails while the control plane restarts, and later changes arrive', a
   const fresh = await HealthServer.start('fresh');
   backends.set('fresh', fresh);
   const moved = backends.get('moved')!;
-  let [failed, made, isOver] = [0, 0, false];
+  let [failed, callCount, isOver] = [0, 0, false];
   const calling = (async () => {
-    for (; !isOver; made++) if ((await call('a')).code !== 'OK') failed++;
+    for (; !isOver; callCount++) if ((await call('a')).code !== 'OK') failed++;
   })();
   await plane.stop();
   const files = Object.fromEntries(
     ['a', 'b', 'c'].map((name) => [`${name}.yaml`, service(name, { address: '127.0.0.1', port: moved.port })]),
   );
-  const own = service('own', { address: '127.0.0.3', port });
-  plane = await ControlPlane.serving({ grpcAddr: `127.0.0.1:${xdsPort}` }, { ...files, 'own.yaml': own });
+  const ownService = service('own', { address: '127.0.0.3', port });
+  plane = await ControlPlane.serving({ grpcAddr: `127.0.0.1:${xdsPort}` }, { ...files, 'own.yaml': ownService });
   plane.write('a.yaml', service('a', { address: '127.0.0.1', port: fresh.port }));
   await eventually('a change arrives', () => fresh.calls > 0);
   isOver = true;
   await calling;
   expect(failed).toBe(0);
-  expect(made).toBeGreaterThan(10);
+  expect(callCount).toBeGreaterThan(10);
 });

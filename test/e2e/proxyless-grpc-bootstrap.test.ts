@@ -78,9 +78,9 @@ it('a gRPC server and client start from the bootstrap file and use mutual TLS', 
 it('new connections use the certificates that the agent renews, and no call fails', async () => {
   const first = (await call(client)).serial;
   const written = readFileSync(mesh.bootstrap, 'utf8');
-  let [failed, made, isOver] = [0, 0, false];
+  let [failed, callCount, isOver] = [0, 0, false];
   const calling = (async () => {
-    for (; !isOver; made++) if ((await call(client)).code !== 'OK') failed++;
+    for (; !isOver; callCount++) if ((await call(client)).code !== 'OK') failed++;
   })();
   await eventually('the server has a renewed certificate', async () => {
     const fresh = await PeerClient.start('go', mesh.bootstrap);
@@ -92,6 +92,6 @@ it('new connections use the certificates that the agent renews, and no call fail
   isOver = true;
   await calling;
   expect({ failed }).toEqual({ failed: 0 });
-  expect(made).toBeGreaterThan(10);
+  expect(callCount).toBeGreaterThan(10);
   expect(readFileSync(mesh.bootstrap, 'utf8')).toBe(written);
 });

@@ -67,7 +67,7 @@ class Load {
   readonly client: PeerClient;
   /** The server that last responded for each target. */
   readonly backends = new Map<string, string>();
-  made = 0;
+  callCount = 0;
   #isOver = false;
   #running: Promise<void> = Promise.resolve();
 
@@ -78,7 +78,7 @@ class Load {
   async round(): Promise<void> {
     const calls = hosts.map(async (host) => {
       const { code, message, backend } = await this.client.call({ target: `xds:///${host}:7070`, secure: true });
-      this.made++;
+      this.callCount++;
       if (code.toUpperCase() !== 'OK') this.failures.push(`${host}: ${code}: ${message}`);
       this.backends.set(host, backend ?? code);
     });
@@ -181,13 +181,13 @@ it(`no call to ${targets} targets fails in ${rotations} rotations and ${restarts
   }
   expect(serials.size).toBeGreaterThan(rotations);
   await freshClientCalls();
-  for (const { made } of load) expect(made).toBeGreaterThan(10 * targets);
+  for (const { callCount } of load) expect(callCount).toBeGreaterThan(10 * targets);
 }, 600_000);
 
 it.each(agentSignals)(
   'no call fails while the agent is restarted by %s, and its clients receive later changes',
   async (signal) => {
-    const roundsBefore = load.map(({ made }) => made);
+    const roundsBefore = load.map(({ callCount }) => callCount);
     await mesh.agent.stop({ signal });
     mesh.startAgent();
     await mesh.ready();
@@ -195,7 +195,7 @@ it.each(agentSignals)(
     await rotated(1);
     await freshClientCalls();
     expect(failed()).toEqual([]);
-    for (const [index, { made }] of load.entries()) expect(made).toBeGreaterThan(roundsBefore[index]!);
+    for (const [index, { callCount }] of load.entries()) expect(callCount).toBeGreaterThan(roundsBefore[index]!);
   },
   600_000,
 );

@@ -149,9 +149,9 @@ describe.each(languages)('a gRPC client in %s', (language) => {
 it('completes all calls while certificates are rotated', async () => {
   const call = () => clients.go.call({ target, secure: true });
   await eventually('a call succeeds', async () => (await call()).code === 'OK');
-  let [failed, made, isOver] = [0, 0, false];
+  let [failed, callCount, isOver] = [0, 0, false];
   const calling = (async () => {
-    for (; !isOver; made++) if ((await call()).code !== 'OK') failed++;
+    for (; !isOver; callCount++) if ((await call()).code !== 'OK') failed++;
   })();
   const serial = issue('echo').toLowerCase().replace(/^0+/, '');
   issue('go');
@@ -166,7 +166,7 @@ it('completes all calls while certificates are rotated', async () => {
   isOver = true;
   await calling;
   expect(failed).toBe(0);
-  expect(made).toBeGreaterThan(10);
+  expect(callCount).toBeGreaterThan(10);
 });
 
 describe('a gRPC server in Node', () => {

@@ -212,10 +212,10 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   /** Makes calls one after the other until the changes apply. */
   async function failuresDuring(changes: () => Promise<void>): Promise<string[]> {
     const failures: string[] = [];
-    let [made, isOver] = [0, false];
+    let [callCount, isOver] = [0, false];
     const calling = (async () => {
-      for (; !isOver; made++) {
-        const { code, message } = await call({ headers: { 'x-user': `user-${made % 50}` } });
+      for (; !isOver; callCount++) {
+        const { code, message } = await call({ headers: { 'x-user': `user-${callCount % 50}` } });
         if (!isOk(code)) failures.push(`${code}: ${message}`);
       }
     })();
@@ -225,7 +225,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
       isOver = true;
       await calling;
     }
-    expect(made).toBeGreaterThan(20);
+    expect(callCount).toBeGreaterThan(20);
     return failures;
   }
 
@@ -257,14 +257,14 @@ describe.each(languages)('a gRPC client in %s', (language) => {
         ...(name === 'v1' ? { locality: 'north/a', weight: v1 } : { locality: 'south/b', weight: v2 }),
       }));
     const failures = await failuresDuring(async () => {
-      for (const [weightOfV1, weightOfV2, most, least] of [
+      for (const [weightOfV1, weightOfV2, maxShare, minShare] of [
         [9, 1, 'v1', 'v2'],
         [1, 9, 'v2', 'v1'],
       ] as const) {
         applied('echo.yaml', weighted(weightOfV1, weightOfV2));
-        await eventually(`${most} gets most calls`, async () => {
+        await eventually(`${maxShare} gets most calls`, async () => {
           const counts = await clients[language].split(60, { target });
-          return counts[most]! > 3 * counts[least]!;
+          return counts[maxShare]! > 3 * counts[minShare]!;
         });
       }
       applied('echo.yaml', service(backends));

@@ -113,6 +113,6 @@ test.concurrent.each([
         async () => !(await envoy.admin('/clusters')).includes(clusterOf(0, port)),
       );
     }
-    expect(second.departures()).toEqual([]);
+    expect(second.deviations()).toEqual([]);
   },
 );

@@ -99,9 +99,9 @@ const bytesReceived = async (envoy: RealEnvoy): Promise<number> =>
 async function quietBytes(envoy: RealEnvoy): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
-    const before = bytes;
+    const previousBytes = bytes;
     bytes = await bytesReceived(envoy);
-    if (bytes === before) return true;
+    if (bytes === previousBytes) return true;
     await sleep(quietMs);
     return false;
   });
@@ -123,22 +123,22 @@ async function settled(envoy: RealEnvoy): Promise<void> {
 }
 
 /** Accepted responses of all types. */
-async function answersOf(envoy: RealEnvoy): Promise<number> {
+async function responsesOf(envoy: RealEnvoy): Promise<number> {
   const of = await statsOf(envoy);
   return of('cluster_manager.cds.update_success') + of('listener_manager.lds.update_success');
 }
 
 /** Bytes that Envoy receives between the switch to another control plane and the last response. */
 async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): Promise<number> {
-  const [bytesBefore, answersBefore] = [await bytesReceived(envoy), await answersOf(envoy)];
+  const [bytesBefore, responsesBefore] = [await bytesReceived(envoy), await responsesOf(envoy)];
   balancer.switchTo(to);
-  await eventually('Envoy was answered again', async () => (await answersOf(envoy)) >= answersBefore + 2);
+  await eventually('Envoy was answered again', async () => (await responsesOf(envoy)) >= responsesBefore + 2);
   await settled(envoy);
   return (await quietBytes(envoy)) - bytesBefore;
 }
 
 /** Bytes that HTTP/2 needs to open a connection, and four responses without resources. */
-const emptyAnswersBytes = 1_500;
+const emptyResponsesBytes = 1_500;
 
 test.each<Way>(['directly', 'through the agent'])(
   'an Envoy that reconnects to the same or another replica receives only resources that it lacks (%s)',
@@ -154,7 +154,7 @@ test.each<Way>(['directly', 'through the agent'])(
     expect(initial).toBeGreaterThan(30_000);
 
     const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
-    expect(same).toBeLessThan(emptyAnswersBytes);
+    expect(same).toBeLessThan(emptyResponsesBytes);
 
     // A replica that read its files in another order; some have changed since.
     const changedEntry = serviceFiles(3, port, '10.1.0.9');
@@ -169,7 +169,7 @@ test.each<Way>(['directly', 'through the agent'])(
     other.write('entry-3.yaml', files['entry-3.yaml']!);
     expect(addressesIn((await beforehand.next()).resources)).not.toContain('10.1.0.9');
     const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
-    expect(another).toBeLessThan(emptyAnswersBytes);
+    expect(another).toBeLessThan(emptyResponsesBytes);
 
     // Changes are sent, and removed resources are reported.
     const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };

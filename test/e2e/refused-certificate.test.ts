@@ -36,7 +36,7 @@ test('an Envoy that starts without its TLS listener is not ready, reports why, a
   await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
   const gateway = mesh.startGateway();
   // Envoy serves the accepted listeners.
-  await mesh.waitForAnswer(mesh.httpTarget);
+  await mesh.waitForResponse(mesh.httpTarget);
   await eventually('it says why', () => gateway.program.output().includes('LIVE, but Envoy rejected 1 listener'));
   expect(gateway.program.output()).toContain('only RSA certificates with 2048-bit or larger keys are supported');
   expect(await readiness()).toBe(503);
@@ -48,12 +48,12 @@ test('an Envoy that starts without its TLS listener is not ready, reports why, a
 test('a serving Envoy keeps its certificate when the new one is rejected, and stays ready', async () => {
   const serial = mesh.renewCertificate();
   await eventually('the good certificate is served', () => serves(serial));
-  const before = mesh.envoysOf(mesh.gateway!).at(-1)!.pid;
+  const previousPid = mesh.envoysOf(mesh.gateway!).at(-1)!.pid;
   putRefusedCertificate();
   await eventually('it is told', () => mesh.gateway!.program.output().includes('(block 1: RSA 1024 bits)'));
   expect(await readiness()).toBe(200);
   expect(await serves(serial)).toBe(true);
-  expect(mesh.envoysOf(mesh.gateway!).at(-1)!.pid).toBe(before);
+  expect(mesh.envoysOf(mesh.gateway!).at(-1)!.pid).toBe(previousPid);
   const next = mesh.renewCertificate();
   await eventually('the next good one is served', () => serves(next));
 });

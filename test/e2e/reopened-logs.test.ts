@@ -51,9 +51,9 @@ test('SIGUSR1 that kills a parent in its shutdown fails no request, and its chil
   });
   // The agent would immediately replace a child that it considers doomed.
   const starts = (): number => container.program.lines.filter((line) => line.includes('Envoy is live')).length;
-  const before = starts();
+  const previousStarts = starts();
   container.signal('SIGHUP');
-  await eventually('the next start is over', () => starts() > before);
+  await eventually('the next start is over', () => starts() > previousStarts);
   const report = await load.stop();
   const evidence = traceEvidence([`${container.cwd}/agent.trace`], container.program.lines);
   expect(report.failed, report.failed === 0 ? '' : `${formatReport(report)}\n${evidence}`).toBe(0);

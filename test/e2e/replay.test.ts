@@ -18,7 +18,7 @@ beforeAll(async () => {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--traceLevel', 'full'])]);
   const gateway = mesh.startGateway(['--traceLevel', 'full']);
   await Promise.all([gateway, mesh.startSidecar()].map((agent) => mesh.waitForAgent(agent)));
-  await mesh.waitForAnswer(mesh.httpsTarget);
+  await mesh.waitForResponse(mesh.httpsTarget);
   const serial = mesh.renewCertificate();
   await eventually('the new certificate is served', async () => {
     return (await probe(mesh.httpsTarget)).serialNumber === serial;
@@ -58,8 +58,8 @@ test('traces of agents and control plane with real Envoys replay without a diffe
   // Every record except lines that Envoy wrote.
   for (const file of mesh.traceFiles) {
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1);
-    const told = lines.filter((line) => (JSON.parse(line) as { kind: string }).kind !== 'log').length;
-    expect(output).toContain(`${lines.length} records: ${told} compared, no difference`);
+    const recordCount = lines.filter((line) => (JSON.parse(line) as { kind: string }).kind !== 'log').length;
+    expect(output).toContain(`${lines.length} records: ${recordCount} compared, no difference`);
   }
 });
 
@@ -98,19 +98,19 @@ test('on one axis, each push leads to its Envoy and the ACK back, which aligns t
   expect(code, output).toBe(0);
   const lines = readFileSync(merged, 'utf8').trimEnd().split('\n');
   const events = lines.map((line) => JSON.parse(line) as TraceRecord).filter((record) => record.kind === 'event');
-  const toldOf = (type: string) => events.filter(({ event }) => event.type === type);
-  const pushes = toldOf('xds.push');
+  const eventsOfType = (type: string) => events.filter(({ event }) => event.type === type);
+  const pushes = eventsOfType('xds.push');
   expect(pushes.length).toBeGreaterThan(8);
-  expect(pushes).toHaveLength(toldOf('response.forwarded').length);
-  const answers = toldOf('request.forwarded').filter(({ event }) => event.nonce !== '');
+  expect(pushes).toHaveLength(eventsOfType('response.forwarded').length);
+  const responses = eventsOfType('request.forwarded').filter(({ event }) => event.nonce !== '');
   // Except messages in transit when an Envoy was killed, or at the end.
-  expect(answers.length - toldOf('xds.answer').length).toBeLessThan(3);
-  expect(answers.length).toBeGreaterThan(8);
+  expect(responses.length - eventsOfType('xds.answer').length).toBeLessThan(3);
+  expect(responses.length).toBeGreaterThan(8);
   // Messages in both directions determine the offset of the gateway's clock, in milliseconds.
   const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
   // New connections have their first pushes without an order.
-  const ofWeights = toldOf('connection.push').flatMap(({ seq: orderedAt, to }) => {
+  const ofWeights = eventsOfType('connection.push').flatMap(({ seq: orderedAt, to }) => {
     return pushes.filter(({ seq, from }) => seq > orderedAt && from === `${to}/stream`).slice(0, 1);
   });
   const why = await chartpilot('trace', merged, '--why', String(ofWeights.at(-1)!.seq));

@@ -53,7 +53,7 @@ let secrets: StartedSecrets;
 let envoy: RealEnvoy;
 let port = 0;
 
-async function asks({ cert, key }: { cert: string; key: string }): Promise<string> {
+async function outcomeWith({ cert, key }: { cert: string; key: string }): Promise<string> {
   const options = { host: '127.0.0.1', port, servername: 'web.test', ca: server.certificate, cert, key, agent: false };
   return new Promise((resolve) => {
     request(options, (response) => {
@@ -65,7 +65,7 @@ async function asks({ cert, key }: { cert: string; key: string }): Promise<strin
   });
 }
 
-const both = async (): Promise<string> => `${await asks(first)} ${await asks(second)}`;
+const both = async (): Promise<string> => `${await outcomeWith(first)} ${await outcomeWith(second)}`;
 
 beforeAll(async () => {
   write(caFile, root.certificate.pem);
@@ -86,7 +86,7 @@ beforeAll(async () => {
   await eventually('the listener is active', async () => {
     const address = /"port_value":\s*(\d+)/.exec(await envoy.admin('/listeners?format=json'))?.[1];
     port = Number(address ?? 0);
-    return port > 0 && (await asks(second)) === '200';
+    return port > 0 && (await outcomeWith(second)) === '200';
   });
 });
 
@@ -102,9 +102,9 @@ test('an unusable CRL file changes nothing for clients, and the next usable one 
     'garbage',
     issueRevocationList(rootOf('another'), { number: 2, thisUpdate: hours(-1), nextUpdate: hours(9), revoked: [] }),
   ]) {
-    const before = secrets.events('secret.unavailable').length;
+    const previousCount = secrets.events('secret.unavailable').length;
     write(listFile, bad);
-    await eventually('it is reported', () => secrets.events('secret.unavailable').length > before);
+    await eventually('it is reported', () => secrets.events('secret.unavailable').length > previousCount);
     expect(await both()).toBe('refused 200');
   }
   write(listFile, list(3, second.serialNumber));

@@ -56,7 +56,7 @@ class RotatedMesh {
     return this.envoys.flatMap((agent) => this.mesh.envoysOf(agent).map(({ pid }) => pid));
   }
 
-  async ask(method: 'GET' | 'POST', query = ''): Promise<{ status: number; text: string }> {
+  async request(method: 'GET' | 'POST', query = ''): Promise<{ status: number; text: string }> {
     const address = `http://127.0.0.1:${this.mesh.discovery!.httpPort}/debug/authorityz${query}`;
     const headers = { authorization: `Bearer ${readDebuggerToken(this.mesh.discovery!.httpPort)}` };
     const response = await fetch(address, { method, headers, signal: AbortSignal.timeout(30_000) });
@@ -64,11 +64,11 @@ class RotatedMesh {
   }
 
   async order(order: string): Promise<void> {
-    expect(await this.ask('POST', `?order=${order}`)).toMatchObject({ status: 202 });
+    expect(await this.request('POST', `?order=${order}`)).toMatchObject({ status: 202 });
   }
 
   async page(): Promise<AuthorityPage> {
-    const { status, text } = await this.ask('GET');
+    const { status, text } = await this.request('GET');
     if (status !== 200) throw new Error(`${status}: ${text}`);
     return JSON.parse(text) as AuthorityPage;
   }
@@ -94,13 +94,16 @@ class RotatedMesh {
   }
 
   /** Waits until the authority and every Envoy trust only the next root. */
-  async rotated(before: AuthorityPage, seen: (now: AuthorityPage) => Promise<void> = async () => {}): Promise<void> {
+  async rotated(
+    previousPage: AuthorityPage,
+    seen: (now: AuthorityPage) => Promise<void> = async () => {},
+  ): Promise<void> {
     const page = await eventually(
       'the next root is the only one',
       async () => {
         const now = await this.page();
         await seen(now);
-        return now.stage === 'steady' && now.signer.id !== before.signer.id && now;
+        return now.stage === 'steady' && now.signer.id !== previousPage.signer.id && now;
       },
       { everyMs: 100 },
     );
@@ -176,7 +179,7 @@ class ResumingClient {
     this.#work = (async () => {
       while (!this.#isStopped) {
         // Reads the current identity: the previous one is rejected soon after the last workload has renewed.
-        const outcome = await this.ask(this.identity(), this.session);
+        const outcome = await this.request(this.identity(), this.session);
         this.requests++;
         if (typeof outcome === 'string') this.failures.push(outcome);
         else if (outcome.isResumed) this.resumed++;
@@ -194,9 +197,9 @@ class ResumingClient {
    * One request over a new connection.
    * @returns why it failed, or whether the session was resumed
    */
-  ask(identity: Identity, session: Buffer | undefined): Promise<string | { isResumed: boolean }> {
+  request(identity: Identity, session: Buffer | undefined): Promise<string | { isResumed: boolean }> {
     return new Promise((resolve) => {
-      const asked = request(
+      const sentRequest = request(
         {
           ...identity,
           ...(session && { session }),
@@ -212,10 +215,10 @@ class ResumingClient {
           );
         },
       );
-      asked.once('socket', (socket) => socket.on('session', (next: Buffer) => (this.session = next)));
-      asked.once('error', (error) => resolve(error.message));
-      asked.setTimeout(10_000, () => asked.destroy(new Error('no answer in 10 s')));
-      asked.end();
+      sentRequest.once('socket', (socket) => socket.on('session', (next: Buffer) => (this.session = next)));
+      sentRequest.once('error', (error) => resolve(error.message));
+      sentRequest.setTimeout(10_000, () => sentRequest.destroy(new Error('no answer in 10 s')));
+      sentRequest.end();
     });
   }
 }
@@ -298,13 +301,13 @@ describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode
     await eventually('a session is resumed', () => client.resumed > 0);
     const firstSession = client.session!;
     for (const [index, stages] of kills.entries()) {
-      const before = await rotated.page();
-      expect(before.stage).toBe('steady');
+      const previousPage = await rotated.page();
+      expect(previousPage.stage).toBe('steady');
       if (mode === 'plugged in') plug(plugged, `root ${index + 1}`);
       else await rotated.order('rotate');
       const left = new Set(stages);
       const listed = new Set<string>();
-      await rotated.rotated(before, async (now) => {
+      await rotated.rotated(previousPage, async (now) => {
         if (left.delete(now.stage)) await rotated.restartDiscovery();
         else if (!listed.has(now.stage)) {
           listed.add(now.stage);
@@ -331,9 +334,9 @@ describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode
     console.info(
       `${mode}: ${kills.length} roots, ${report.total} requests and ${client.requests} of a client that resumes, ${client.resumed} of them over a session of before: none failed`,
     );
-    expect(await client.ask(client.identity(), undefined)).toEqual({ isResumed: false });
+    expect(await client.request(client.identity(), undefined)).toEqual({ isResumed: false });
     // Certificates and sessions of a dropped root are rejected.
-    expect(await client.ask({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
+    expect(await client.request({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
     // No Envoy was restarted.
     expect(rotated.pids).toEqual(started);
   });
@@ -358,30 +361,30 @@ describe('a tainted root', () => {
       });
 
   test('is dropped within half a minute, even with one-day certificates, and no request fails', async () => {
-    const before = await rotated.page();
+    const previousPage = await rotated.page();
     const load = await rotated.startLoad();
     await rotated.order('taint');
     const began = performance.now();
-    await rotated.rotated(before);
+    await rotated.rotated(previousPage);
     console.info(`out of use ${((performance.now() - began) / 1_000).toFixed(1)} s after the word`);
     const report = await load.stop();
     expect(report.failed, JSON.stringify(report.kinds)).toBe(0);
     expect(report.total).toBeGreaterThan(100);
     for (const envoy of rotated.envoys) {
-      const told = eventsOf(envoy, 'secret.taint').find(({ event }) => (event.roots as string[]).length > 0)!;
+      const taintEvent = eventsOf(envoy, 'secret.taint').find(({ event }) => (event.roots as string[]).length > 0)!;
       const renewed = eventsOf(envoy, 'secret.obtained').filter(
-        ({ t, event }) => event.name === 'default' && t > told.t,
+        ({ t, event }) => event.name === 'default' && t > taintEvent.t,
       );
       expect(renewed).toHaveLength(1);
-      expect(renewed[0]!.t - told.t).toBeLessThan(40_000);
+      expect(renewed[0]!.t - taintEvent.t).toBeLessThan(40_000);
     }
     expect(eventsOf(rotated.mesh.discovery!, 'authority.changed').map(({ event }) => event)).toContainEqual(
-      expect.objectContaining({ stage: 'signing', tainted: before.signer.id }),
+      expect.objectContaining({ stage: 'signing', tainted: previousPage.signer.id }),
     );
   });
 
   test('is kept while a workload would lose its connections, which is named, until an operator permits it', async () => {
-    const before = await rotated.page();
+    const previousPage = await rotated.page();
     const load = await rotated.startLoad();
     // The gateway hangs: it neither reports its trusted roots nor renews. New connections reach the other gateway.
     process.kill(rotated.extra.program.pid, 'SIGSTOP');
@@ -392,14 +395,14 @@ describe('a tainted root', () => {
           const page = await rotated.page();
           return page.stage === stage && page.waitsFor?.missing === 1;
         });
-        const refused = await rotated.ask('POST', '?order=proceed');
+        const refused = await rotated.request('POST', '?order=proceed');
         expect(refused).toMatchObject({ status: 409, text: expect.stringContaining(spiffeIdOf('extra')) });
         expect((await rotated.page()).stage).toBe(stage);
         await rotated.order('proceed&force=true');
       }
       await eventually('the next root alone', async () => {
         const { stage, signer } = await rotated.page();
-        return stage === 'steady' && signer.id !== before.signer.id;
+        return stage === 'steady' && signer.id !== previousPage.signer.id;
       });
     } finally {
       process.kill(rotated.extra.program.pid, 'SIGCONT');

@@ -57,9 +57,9 @@ async function soleEnvoy(target: Mesh): Promise<EnvoyProcess> {
 }
 
 interface Readiness {
-  readonly asked: number;
+  readonly probeCount: number;
   /** Responses other than 200, their times, and the reasons from the agent's log. */
-  readonly others: readonly string[];
+  readonly failures: readonly string[];
 }
 
 /**
@@ -69,24 +69,24 @@ interface Readiness {
 function watchReadiness({ program, statusPort }: AgentProgram): () => Promise<Readiness> {
   let watching = true;
   const fromLine = program.lines.length;
-  const answers = (async () => {
-    let asked = 0;
-    const others: string[] = [];
+  const probing = (async () => {
+    let probeCount = 0;
+    const failures: string[] = [];
     while (watching) {
-      const askedAt = new Date().toISOString();
+      const probedAt = new Date().toISOString();
       const response = await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`);
       await response.arrayBuffer();
-      asked++;
-      if (response.status !== 200) others.push(`${askedAt} to ${new Date().toISOString()}: ${response.status}`);
+      probeCount++;
+      if (response.status !== 200) failures.push(`${probedAt} to ${new Date().toISOString()}: ${response.status}`);
       await sleep(20);
     }
     // The response has no body, so the reason is taken from the log.
-    if (others.length > 0) others.push(...program.lines.slice(fromLine));
-    return { asked, others };
+    if (failures.length > 0) failures.push(...program.lines.slice(fromLine));
+    return { probeCount, failures };
   })();
   return () => {
     watching = false;
-    return answers;
+    return probing;
   };
 }
 
@@ -136,12 +136,12 @@ test('S19: after a permanently stuck hot restart, the next Envoy starts beside t
   // Envoy's own metrics, from the spare port.
   expect(metrics).toMatch(/^envoy_server_hot_restart_epoch\{\} 1$/m);
 
-  const { asked, others } = await readiness();
+  const { probeCount, failures } = await readiness();
   const report = await run.stop();
   console.log(
-    `stuck for good: ${asked} times asked for readiness, ${others.length} not ready\n${formatReport(report)}`,
+    `stuck for good: ${probeCount} times asked for readiness, ${failures.length} not ready\n${formatReport(report)}`,
   );
-  expect(others).toEqual([]);
+  expect(failures).toEqual([]);
   const { new: newConnections, ...kept } = report.kinds;
   expect(newConnections!.failed, formatReport(report)).toBeLessThanOrEqual(resetsAllowed);
   expect(
@@ -166,16 +166,16 @@ test('fact 4: a parent that exits early dooms its child, which is replaced befor
 
   const last = await soleEnvoy(mesh);
   expect(last).toMatchObject({ epoch: 0, baseId: expect.not.toSatisfy((id) => id === parent.baseId) });
-  const { asked, others } = await readiness();
+  const { probeCount, failures } = await readiness();
   const report = await run.stop();
   console.log(
-    `parent killed early: replaced after ${Math.round(replacedAfterMs)} ms, ${asked} times asked for readiness, ` +
-      `${others.length} not ready\n${formatReport(report)}`,
+    `parent killed early: replaced after ${Math.round(replacedAfterMs)} ms, ${probeCount} times asked for readiness, ` +
+      `${failures.length} not ready\n${formatReport(report)}`,
   );
   const why = { 'restart.reason': 'parent died early', 'restart.how': 'replacement' };
   expect(linesOf(gateway.program.lines, 'restart.ended.live', { epoch: 'epoch-0b', ...why })).toHaveLength(1);
   expect(replacedAfterMs).toBeLessThan(blockedAfterMs);
-  expect(others).toEqual([]);
+  expect(failures).toEqual([]);
   const cut = Object.values(report.kinds)
     .flatMap(({ failures }) => failures)
     .map(({ atMs }) => report.startedAt + atMs - killedAt)

@@ -15,7 +15,7 @@ import { makeRequest } from '../../src/identity/certificate-request.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
-import { askForCertificate, CertificateCaller } from '../harness/certificate-caller.ts';
+import { CertificateCaller, requestCertificateChain } from '../harness/certificate-caller.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
@@ -82,7 +82,7 @@ beforeAll(async () => {
   });
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const bearer = await caller.token({ namespace: 'shop', serviceAccount: 'client' });
-  const chain = await askForCertificate(caller.client(ports.secure), { csr: makeRequest(key, []), bearer });
+  const chain = await requestCertificateChain(caller.client(ports.secure), { csr: makeRequest(key, []), bearer });
   client = {
     cert: chain.slice(0, -1).join(''),
     key: key.export({ format: 'pem', type: 'pkcs8' }) as string,
@@ -170,17 +170,17 @@ const tlsOptions = () => ({
  * One request.
  * @returns the serial number of the presented certificate, or why it failed
  */
-function ask(agentOfClient: Agent | false): Promise<string | Error> {
+function requestSerial(agentOfClient: Agent | false): Promise<string | Error> {
   return new Promise((resolve) => {
-    const asked = request({ ...tlsOptions(), agent: agentOfClient, path: '/' }, (response) => {
+    const sentRequest = request({ ...tlsOptions(), agent: agentOfClient, path: '/' }, (response) => {
       const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
       response.resume();
       response.once('end', () =>
         resolve(response.statusCode === 200 ? serialNumber : new Error(`status ${response.statusCode}`)),
       );
     });
-    asked.once('error', resolve);
-    asked.end();
+    sentRequest.once('error', resolve);
+    sentRequest.end();
   });
 }
 
@@ -200,7 +200,7 @@ function events(type: string): (TraceRecord & { kind: 'event' })[] {
 }
 
 test(`Envoy serves ${rotations} consecutive certificates under load, and no request fails`, async () => {
-  await eventually('the first answer', async () => typeof (await ask(false)) === 'string', {
+  await eventually('the first answer', async () => typeof (await requestSerial(false)) === 'string', {
     hopeless: () => agent.exit && agent.lines.join('\n'),
   });
   // A connection that stays open during all rotations.
@@ -213,10 +213,10 @@ test(`Envoy serves ${rotations} consecutive certificates under load, and no requ
   let requests = 0;
   const deadline = performance.now() + limitMs;
   while (serials.size <= rotations && performance.now() < deadline) {
-    for (const answer of await Promise.all([ask(false), ask(kept)])) {
+    for (const outcome of await Promise.all([requestSerial(false), requestSerial(kept)])) {
       requests++;
-      if (typeof answer === 'string') serials.add(answer);
-      else failures.push(answer);
+      if (typeof outcome === 'string') serials.add(outcome);
+      else failures.push(outcome);
     }
   }
   kept.destroy();
@@ -227,7 +227,7 @@ test(`Envoy serves ${rotations} consecutive certificates under load, and no requ
   // Every copy in Envoy, not only the first one (istio#39985). The next certificate may arrive between the two requests.
   const admin = createAdminClient('127.0.0.1', ports.admin);
   await eventually('the certificate of a handshake is among those that Envoy says it has', async () => {
-    const shaken = await ask(false);
+    const shaken = await requestSerial(false);
     const { certificates } = JSON.parse((await admin.get('/certs')).body) as Certificates;
     const serialNumbers = certificates.flatMap(({ cert_chain: chain }) => chain.map((one) => one.serial_number));
     return typeof shaken === 'string' && serialNumbers.includes(shaken.toLowerCase());

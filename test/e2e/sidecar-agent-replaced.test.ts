@@ -37,7 +37,7 @@ beforeAll(async () => {
     DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`,
   });
   await Promise.all([mesh.waitForAgent(mesh.startGateway()), mesh.waitForAgent(sidecar)]);
-  await Promise.all([mesh.httpTarget, mesh.sidecarTarget].map((target) => mesh!.waitForAnswer(target)));
+  await Promise.all([mesh.httpTarget, mesh.sidecarTarget].map((target) => mesh!.waitForResponse(target)));
 });
 
 afterAll(async () => {
@@ -49,7 +49,7 @@ afterAll(async () => {
 const nodes = (): number[] => sidecar.container.agents();
 const envoys = (): number[] => mesh!.envoysOf(sidecar).map(({ pid }) => pid);
 
-const isAnswered = async (): Promise<boolean> => {
+const isResolving = async (): Promise<boolean> => {
   try {
     await fetch(`http://127.0.0.1:${sidecar.statusPort}/healthz/ready`);
     return true;
@@ -59,29 +59,29 @@ const isAnswered = async (): Promise<boolean> => {
 };
 
 /** The timeout of a resolver (resolv.conf(5), `timeout`) plus the time of a response on a busy machine, in milliseconds. */
-const patienceMs = 8_000;
+const queryTimeoutMs = 8_000;
 
 /** Queries the agent for a name of its table every few milliseconds, and counts the results. */
 class NameClient {
-  asked = 0;
-  readonly answers = new Map<number, number>();
+  queryCount = 0;
+  readonly responses = new Map<number, number>();
   /** Several open sockets: one could not buffer the responses that a new agent sends at once. */
   readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#opened());
   #isOver = false;
   readonly #run: Promise<void>;
 
   constructor(port: number) {
-    this.#run = this.#ask(port);
+    this.#run = this.#query(port);
   }
 
   #opened(): Socket {
     const socket = createSocket('udp4');
-    return socket.on('message', (message) => this.answers.set(message.readUInt16BE(0), message.readUInt16BE(6)));
+    return socket.on('message', (message) => this.responses.set(message.readUInt16BE(0), message.readUInt16BE(6)));
   }
 
-  async #ask(port: number): Promise<void> {
+  async #query(port: number): Promise<void> {
     while (!this.#isOver) {
-      const id = ++this.asked;
+      const id = ++this.queryCount;
       const query = encode({ type: 'query', id, questions: [{ type: 'A', name: sampleHost }] });
       // Every second query uses a new socket, because the kernel assigns each client address to one of two sockets that share a port.
       const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#once();
@@ -93,26 +93,26 @@ class NameClient {
   /** A socket that is closed after its response or timeout. */
   #once(): Socket {
     const socket = this.#opened();
-    const limit = setTimeout(() => socket.close(), patienceMs).unref();
+    const limit = setTimeout(() => socket.close(), queryTimeoutMs).unref();
     socket.once('message', () => socket.close()).once('close', () => clearTimeout(limit));
     return socket;
   }
 
   /** @returns the number of queries, of those without a response, and of those without an address */
-  async end(): Promise<{ asked: number; lost: number; empty: number }> {
+  async end(): Promise<{ queryCount: number; lost: number; empty: number }> {
     this.#isOver = true;
     await this.#run;
-    const limit = performance.now() + patienceMs;
-    while (this.answers.size < this.asked && performance.now() < limit) await sleep(20);
+    const limit = performance.now() + queryTimeoutMs;
+    while (this.responses.size < this.queryCount && performance.now() < limit) await sleep(20);
     for (const socket of this.#lasting) socket.close();
-    const empty = [...this.answers.values()].filter((count) => count === 0).length;
-    return { asked: this.asked, lost: this.asked - this.answers.size, empty };
+    const empty = [...this.responses.values()].filter((count) => count === 0).length;
+    return { queryCount: this.queryCount, lost: this.queryCount - this.responses.size, empty };
   }
 }
 
 async function underLoad(
   work: () => Promise<void>,
-): Promise<{ longestMs: number; names: string; lost: number; empty: number }> {
+): Promise<{ maxMs: number; names: string; lost: number; empty: number }> {
   const clients = [
     { kind: 'ka', count: 1, pauseMs: 5 },
     { kind: 'new', count: 1, pauseMs: 10 },
@@ -122,9 +122,9 @@ async function underLoad(
     targets.map((target) => mesh!.startLoad({ target, clients: [...clients], maxDurationMs: 580_000 })),
   );
   const client = new NameClient(dnsPort);
-  let longestMs = 0;
+  let maxMs = 0;
   let isOver = false;
-  const asking = (async () => {
+  const probing = (async () => {
     // The time during which this process or an agent waited for a processor is subtracted.
     const queued = (): ReadonlyMap<number, number> =>
       new Map([process.pid, ...nodes()].map((pid) => [pid, queuedMs(pid)]));
@@ -132,14 +132,14 @@ async function underLoad(
     for (; !isOver; await sleep(10)) {
       const now = { ms: performance.now(), queued: queued() };
       const waited = [...now.queued].reduce((sum, [pid, ms]) => sum + ms - (since.queued.get(pid) ?? 0), 0);
-      longestMs = Math.max(longestMs, now.ms - since.ms - waited);
-      if (await isAnswered()) since = { ms: performance.now(), queued: queued() };
+      maxMs = Math.max(maxMs, now.ms - since.ms - waited);
+      if (await isResolving()) since = { ms: performance.now(), queued: queued() };
     }
   })();
   await work();
   isOver = true;
-  await asking;
-  const { asked, lost, empty } = await client.end();
+  await probing;
+  const { queryCount, lost, empty } = await client.end();
   for (const load of loads) {
     const report = await load.stop();
     console.log(formatReport(report));
@@ -147,8 +147,8 @@ async function underLoad(
     expect(report.total).toBeGreaterThan(20);
   }
   return {
-    longestMs: Math.round(longestMs),
-    names: `${lost} lost and ${empty} empty of ${asked} questions`,
+    maxMs: Math.round(maxMs),
+    names: `${lost} lost and ${empty} empty of ${queryCount} questions`,
     lost,
     empty,
   };
@@ -162,29 +162,29 @@ const isReady = async (): Promise<boolean> => {
 test(`${times} replacements of a sidecar's agent by a newer one, with hot restarts between, fail no request`, async () => {
   const first = envoys();
   expect(first).toHaveLength(1);
-  const { longestMs, names, lost, empty } = await underLoad(async () => {
+  const { maxMs, names, lost, empty } = await underLoad(async () => {
     for (let time = 0; time < times; time++) {
-      const [before] = nodes();
+      const [previous] = nodes();
       sidecar.container.signal('SIGUSR2');
       // A hot restart is requested during the start of the newer agent, during the hand-over, and after it.
       const ordered =
         time % 3 === 1 ? sleep((time * 97) % 1_200).then(() => sidecar.container.signal('SIGHUP')) : undefined;
-      await eventually('a newer agent is alone', () => nodes().length === 1 && nodes()[0] !== before, { everyMs: 5 });
+      await eventually('a newer agent is alone', () => nodes().length === 1 && nodes()[0] !== previous, { everyMs: 5 });
       if (time === 0) expect(envoys()).toEqual(first);
       await ordered;
       await eventually('it is ready', isReady, { everyMs: 10 });
       await sleep((time * 137) % 700);
     }
   });
-  console.log(`${times} agents; the status port answered nobody for ${longestMs} ms; ${names}`);
-  expect(longestMs).toBeLessThan(500);
+  console.log(`${times} agents; the status port answered nobody for ${maxMs} ms; ${names}`);
+  expect(maxMs).toBeLessThan(500);
   // No response comes from an agent without the name table.
   expect({ lost, empty }).toEqual({ lost: 0, empty: 0 });
   await sidecar.container.hasNoZombie();
 });
 
 test(`${kills} kills of either agent during a hand-over, and of a single agent, fail no request`, async () => {
-  const { longestMs, names, lost } = await underLoad(async () => {
+  const { maxMs, names, lost } = await underLoad(async () => {
     for (let kill = 0; kill < kills; kill++) {
       // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (kill % 5 === 4) await sleep(2_500);
@@ -204,7 +204,7 @@ test(`${kills} kills of either agent during a hand-over, and of a single agent, 
       if (kill % 3 === 1) sidecar.container.signal('SIGHUP');
     }
   });
-  console.log(`${kills} kills; the status port answered nobody for ${longestMs} ms; ${names}`);
+  console.log(`${kills} kills; the status port answered nobody for ${maxMs} ms; ${names}`);
   // Queries that a killed agent had read are lost: those of a few milliseconds, formerly of seconds.
   expect(lost).toBeLessThanOrEqual(3 * kills);
   await sidecar.container.hasNoZombie();
@@ -235,7 +235,7 @@ test(`killing either agent at each of ${killedAt.length} steps fails no request,
   const folder = join(mesh!.root, 'traces');
   // Polled each millisecond, so sizes and counts are cached: most of the fifty agents have exited.
   const counted = new Map<string, { size: number; count: number }>();
-  const toldIn = (name: string, step: string): number => {
+  const timesRecordedIn = (name: string, step: string): number => {
     const file = join(folder, name);
     const { size } = statSync(file);
     const known = counted.get(`${file} ${step}`);
@@ -244,19 +244,19 @@ test(`killing either agent at each of ${killedAt.length} steps fails no request,
     counted.set(`${file} ${step}`, { size, count });
     return count;
   };
-  const told = (step: string): number =>
+  const timesReported = (step: string): number =>
     readdirSync(folder)
       .filter((name) => name.startsWith('sidecar'))
-      .reduce((sum, name) => sum + toldIn(name, step), 0);
-  const { longestMs, names, lost, empty } = await underLoad(async () => {
+      .reduce((sum, name) => sum + timesRecordedIn(name, step), 0);
+  const { maxMs, names, lost, empty } = await underLoad(async () => {
     for (const [index, [side, step]] of killedAt.entries()) {
       // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (index % 5 === 4) await sleep(2_500);
       const [older] = nodes();
-      const before = told(step);
+      const previous = timesReported(step);
       sidecar.container.signal('SIGUSR2');
       const newer = await eventually('a newer agent', () => nodes().find((pid) => pid !== older), { everyMs: 1 });
-      await eventually(`it is told: ${step}`, () => told(step) > before, { everyMs: 1 });
+      await eventually(`it is told: ${step}`, () => timesReported(step) > previous, { everyMs: 1 });
       try {
         process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
       } catch {
@@ -270,8 +270,8 @@ test(`killing either agent at each of ${killedAt.length} steps fails no request,
       if (index % 4 === 3) sidecar.container.signal('SIGHUP');
     }
   });
-  console.log(`${killedAt.length} kills at steps; the status port answered nobody for ${longestMs} ms; ${names}`);
-  expect(longestMs).toBeLessThan(500);
+  console.log(`${killedAt.length} kills at steps; the status port answered nobody for ${maxMs} ms; ${names}`);
+  expect(maxMs).toBeLessThan(500);
   expect(lost).toBeLessThanOrEqual(3 * killedAt.length);
   expect(empty).toBe(0);
   await sidecar.container.hasNoZombie();

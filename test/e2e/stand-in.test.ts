@@ -48,7 +48,7 @@ async function readiness(): Promise<number> {
   return response.status;
 }
 
-const agentSays = (pattern: RegExp): Promise<string> => agent.program.line(pattern);
+const agentLogs = (pattern: RegExp): Promise<string> => agent.program.line(pattern);
 
 /** The serving processes, as the operating system lists them. */
 const envoys = (): string[] => mesh.envoysOf(agent).map(({ epoch }) => `epoch ${epoch}`);
@@ -57,7 +57,7 @@ test('the agent waits for a slow Envoy, and is ready when Envoy is live', async 
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);
-  await agentSays(loggedLine('process.spawned'));
+  await agentLogs(loggedLine('process.spawned'));
   expect(await readiness()).toBe(503);
   await envoy.order({ order: 'live' });
   await mesh.waitForAgent(agent);
@@ -68,7 +68,7 @@ test('the agent reports a bootstrap that Envoy rejects with its message, and sta
   control.begin = ({ mode }) =>
     mode === 'validate' && refuses ? { exit: { code: 1, lastWords: 'no such field: bogus' } } : {};
   start();
-  await agentSays(/no such field: bogus/);
+  await agentLogs(/no such field: bogus/);
   expect(control.serving).toEqual([]);
   refuses = false;
   await mesh.waitForAgent(agent);
@@ -91,7 +91,7 @@ test('the agent reports a crash with the signal and the last output, even withou
   const envoy = await control.epoch(0);
   await envoy.order({ order: 'print', text: 'Caught Segmentation fault, suspect faulting addr' });
   await envoy.order({ order: 'crash', signal: 'SIGSEGV' });
-  await agentSays(/signal SIGSEGV: Caught Segmentation fault, suspect faulting addr/);
+  await agentLogs(/signal SIGSEGV: Caught Segmentation fault, suspect faulting addr/);
   await mesh.waitForAgent(agent);
 });
 
@@ -115,7 +115,7 @@ test('fact 1: a parent that rejects its child is repaired, and the same epoch st
   const parent = await control.epoch(0);
   await parent.order({ order: 'refuse children' });
   mesh.renewCertificate();
-  await agentSays(loggedLine('state.changed', { actor: 'supervisor', to: 'repairing shared memory' }));
+  await agentLogs(loggedLine('state.changed', { actor: 'supervisor', to: 'repairing shared memory' }));
   await eventually('epoch 1 serves', async () => (await control.epoch(1)).told.some(({ told }) => told === 'live'));
   await eventually('the parent has left', () => parent.gone);
   expect(parent.signals()).toEqual([]);
@@ -144,7 +144,7 @@ test('fact 4: a draining parent that exits early dooms its child, which is repla
   mesh.renewCertificate();
   const child = await control.epoch(1);
   await eventually('epoch 1 is live', () => child.told.some(({ told }) => told === 'live'));
-  await agentSays(loggedLine('state.changed', { actor: 'epoch-0', to: 'draining' }));
+  await agentLogs(loggedLine('state.changed', { actor: 'epoch-0', to: 'draining' }));
   await parent.order({ order: 'crash', signal: 'SIGKILL' });
   const replacement = await eventually('another base id serves', () =>
     control.serving.find(({ hello }) => hello.baseId !== child.hello.baseId),

@@ -56,7 +56,7 @@ async function requests(pod: Pod, labels: Readonly<Record<string, string>> = {})
 }
 
 /** Sends requests until both versions have responded. */
-async function ask(times: number, ...headers: string[]): Promise<string> {
+async function sendRequests(times: number, ...headers: string[]): Promise<string> {
   const { client } = mesh.pods;
   const given = headers.flatMap((header) => ['--header', header]);
   const urls = Array.from({ length: times }, () => `http://${podService.host}/`);
@@ -75,17 +75,17 @@ async function ask(times: number, ...headers: string[]): Promise<string> {
 
 test('client and server count each request with all labels of Istio', async () => {
   const { client, 'sample-v1': v1, 'sample-v2': v2 } = mesh.pods;
-  const before = await requests(client, { response_code: '200' });
-  await ask(20);
+  const initial = await requests(client, { response_code: '200' });
+  await sendRequests(20);
   await eventually(
     'the client has counted',
-    async () => (await requests(client, { response_code: '200' })) >= before + 20,
+    async () => (await requests(client, { response_code: '200' })) >= initial + 20,
   );
   await eventually('the servers have counted as many', async () => {
     const counted = await Promise.all(
       [v1, v2].map((pod) => requests(pod, { reporter: 'destination', response_code: '200' })),
     );
-    return counted[0]! + counted[1]! >= before + 20 && counted.every((count) => count > 0);
+    return counted[0]! + counted[1]! >= initial + 20 && counted.every((count) => count > 0);
   });
   const ofClient = (await samples(client, 'istio_requests_total')).filter(([one]) => one.destination_version === 'v1');
   expect(ofClient[0]![0]).toEqual({
@@ -138,10 +138,10 @@ test('client and server count each request with all labels of Istio', async () =
 test('a header that the application forges changes no label, and no application receives the header', async () => {
   const { 'sample-v1': v1, 'sample-v2': v2 } = mesh.pods;
   const forged = '1;demo;default;forged;forged;v1;forged;v1;c';
-  const text = await ask(10, `${peerHeader}: ${forged}`);
+  const text = await sendRequests(10, `${peerHeader}: ${forged}`);
   expect(text).not.toContain('forged');
   expect(text).not.toContain(peerHeader);
-  await ask(10);
+  await sendRequests(10);
   for (const pod of [v1, v2]) {
     const workloads = (await samples(pod, 'istio_requests_total')).map(([{ source_workload: name }]) => name);
     expect(new Set(workloads)).toEqual(new Set(['client']));
@@ -150,16 +150,16 @@ test('a header that the application forges changes no label, and no application 
 
 test('counters continue over a hot restart of Envoy', async () => {
   const { client } = mesh.pods;
-  await ask(5);
-  const before = await requests(client);
+  await sendRequests(5);
+  const initial = await requests(client);
   const epochs = async () =>
     total((await samples(client, 'istio_agent_envoy_epochs_total')).filter(([one]) => one.event === 'live'));
   const liveBefore = await epochs();
   process.kill(client.agent!.pid, 'SIGHUP');
   await eventually('another epoch is live', async () => (await epochs()) > liveBefore);
-  expect(await requests(client)).toBeGreaterThanOrEqual(before);
-  await ask(5);
-  await eventually('the new Envoy reports', async () => (await requests(client)) >= before + 5);
+  expect(await requests(client)).toBeGreaterThanOrEqual(initial);
+  await sendRequests(5);
+  await eventually('the new Envoy reports', async () => (await requests(client)) >= initial + 5);
 });
 
 test('Telemetry objects change labels and disable metrics under load', async () => {
@@ -178,7 +178,7 @@ test('Telemetry objects change labels and disable metrics under load', async () 
 `,
   );
   await eventually('labels are there', async () => {
-    await ask(2);
+    await sendRequests(2);
     return (await requests(client, { request_method: 'GET', mesh_name: 'shop' })) > 0;
   });
   const [changed] = (await samples(client, 'istio_requests_total')).filter(([one]) => one.request_method === 'GET');
@@ -188,10 +188,10 @@ test('Telemetry objects change labels and disable metrics under load', async () 
   expect(sized.filter(([one]) => one.request_method !== undefined)).toEqual([]);
   writeFileSync(telemetryFile(), `${telemetry}      overrides: [{ disabled: true }]\n`);
   await eventually('nothing is counted', async () => {
-    const before = await requests(client);
-    await ask(3);
+    const initial = await requests(client);
+    await sendRequests(3);
     await new Promise((resolve) => setTimeout(resolve, 2_500));
-    return (await requests(client)) === before;
+    return (await requests(client)) === initial;
   });
   writeFileSync(telemetryFile(), telemetry);
 });
@@ -204,12 +204,12 @@ async function dropped(pod: Pod): Promise<number> {
 test('requests continue while the agent does not read log entries, and each is counted or counted as lost', async () => {
   const { client } = mesh.pods;
   await eventually('metrics are on', async () => {
-    const before = await requests(client);
-    await ask(2);
+    const initial = await requests(client);
+    await sendRequests(2);
     await new Promise((resolve) => setTimeout(resolve, 2_000));
-    return (await requests(client)) > before;
+    return (await requests(client)) > initial;
   });
-  const before = { counted: await requests(client), lost: await dropped(client) };
+  const initial = { counted: await requests(client), lost: await dropped(client) };
   const agent = client.agent!.pid;
   const load = await mesh.startLoad({ clients: [{ kind: 'ka', count: 8 }], maxDurationMs: 300_000 });
   let report: LoadReport;
@@ -233,10 +233,10 @@ test('requests continue while the agent does not read log entries, and each is c
   const served = (): Promise<number[]> => Promise.all([requests(client), dropped(client)]);
   await eventually('all are accounted for', async () => {
     const [counted = 0, lost = 0] = await served();
-    return counted - before.counted + lost - before.lost >= report.total;
+    return counted - initial.counted + lost - initial.lost >= report.total;
   });
   const [counted = 0, lost = 0] = await served();
-  expect({ lost: lost > before.lost, sum: counted - before.counted + lost - before.lost }).toEqual({
+  expect({ lost: lost > initial.lost, sum: counted - initial.counted + lost - initial.lost }).toEqual({
     lost: true,
     sum: report.total,
   });

@@ -19,20 +19,25 @@ function scratch(): string {
 test.each(programs)(
   '%s does not load fetch, which it does not use and which would cost 14 MB and 40 ms',
   async (program) => {
-    const look = join(scratch(), 'look.cjs');
-    writeFileSync(look, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
-    const { stderr } = await execa(process.execPath, ['-r', look, join(root, 'dist', `${program}.mjs`), '--help']);
+    const loaderScript = join(scratch(), 'look.cjs');
+    writeFileSync(loaderScript, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
+    const { stderr } = await execa(process.execPath, [
+      '-r',
+      loaderScript,
+      join(root, 'dist', `${program}.mjs`),
+      '--help',
+    ]);
     expect(stderr).toContain('NativeModule fs');
     expect(stderr).not.toContain('undici');
   },
 );
 
 test('pilot-agent does not load Node modules that its libraries import but do not use: threads, assertions, WebCrypto, TLS', async () => {
-  const look = join(scratch(), 'look.cjs');
-  writeFileSync(look, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
+  const loaderScript = join(scratch(), 'look.cjs');
+  writeFileSync(loaderScript, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
   const program = join(root, 'dist/pilot-agent.mjs');
   const env = { PATH: process.env.PATH, PROXY_CONFIG: '{controlPlaneAuthPolicy: NONE}' };
-  const args = ['-r', look, program, 'bootstrap', '--out', '-'];
+  const args = ['-r', loaderScript, program, 'bootstrap', '--out', '-'];
   const { stdout, stderr } = await execa(process.execPath, args, { cwd: scratch(), extendEnv: false, env });
   expect(JSON.parse(stdout)).toHaveProperty('node');
   const loaded = new Set(stderr.split('\n'));
@@ -83,17 +88,17 @@ test('the next start reuses compiled code, and damaged or missing compiled code 
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name));
   // Without vitest's settings of such caches.
-  const surroundings = { extendEnv: false, env: { PATH: process.env.PATH } };
+  const environment = { extendEnv: false, env: { PATH: process.env.PATH } };
   const version = async (): Promise<string> =>
-    (await execa(join(folder, 'bin/pilot-agent'), ['version'], surroundings)).stdout;
+    (await execa(join(folder, 'bin/pilot-agent'), ['version'], environment)).stdout;
   rmSync(cache, { recursive: true });
-  const told = await version();
-  expect(told).toMatch(/^version/);
+  const firstOutput = await version();
+  expect(firstOutput).toMatch(/^version/);
   // The program, the content of node-version.cjs, and chunks.
   expect(kept().length).toBeGreaterThan(2);
   for (const file of kept()) writeFileSync(file, 'no code');
-  expect(await version()).toBe(told);
+  expect(await version()).toBe(firstOutput);
   rmSync(cache, { recursive: true });
   writeFileSync(cache, 'no folder');
-  expect(await version()).toBe(told);
+  expect(await version()).toBe(firstOutput);
 });

@@ -89,8 +89,8 @@ describe('the tarball', () => {
   });
 
   test('contains no tests, no sources of the effects, no source maps, and no name of this machine', () => {
-    const strangers = /\.test\.ts$|\.map$|compile-cache|^(src|test|visualize|proto|node_modules|\.)/;
-    expect(files.filter((file) => strangers.test(file))).toEqual([]);
+    const unwantedFiles = /\.test\.ts$|\.map$|compile-cache|^(src|test|visualize|proto|node_modules|\.)/;
+    expect(files.filter((file) => unwantedFiles.test(file))).toEqual([]);
     const names = [root, homedir(), tmpdir(), hostname()].filter((name) => name.length > 5);
     for (const file of files) {
       const text = readFileSync(join(unpacked, 'package', file), 'latin1');
@@ -127,7 +127,7 @@ describe('the tarball', () => {
 
 describe('the tarball installed in an empty folder', () => {
   const bundled = async () => ({ folder: await install('with-node', [tarball]), path: systemPath });
-  const own = async () => {
+  const ownNode = async () => {
     const nodes = await install('node', [`node-linux-${process.arch}@${oldest}`]);
     const path = `${join(nodes, 'node_modules/.bin')}:${systemPath}`;
     return { folder: await install('without-node', [tarball, '--omit=optional']), path };
@@ -135,7 +135,7 @@ describe('the tarball installed in an empty folder', () => {
 
   test.each([
     { node: 'the Node that came along', version: 'v24.21.0', prepare: bundled },
-    { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: own },
+    { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: ownNode },
   ])(
     'with $node: the demo serves and restarts, and its traces conform to the diagrams',
     async ({ version, prepare }) => {
@@ -161,7 +161,7 @@ describe('the tarball installed in an empty folder', () => {
       const epochOf = (): number => mesh.envoysOf(mesh.gateway!).at(-1)?.epoch ?? 0;
       await eventually('the gateway is restarted', () => epochOf() === 1);
       await mesh.waitForAgent(mesh.gateway!);
-      await mesh.waitForAnswer(mesh.httpsTarget);
+      await mesh.waitForResponse(mesh.httpsTarget);
       expect(await mesh.stop({ keepDirectory: true })).toEqual([]);
 
       expect(mesh.traceFiles).toHaveLength(3);
@@ -184,12 +184,12 @@ describe('the tarball installed in an empty folder', () => {
   test('exports code and types for tests', async () => {
     const into = await installBeside('tests');
     cpSync(join(root, 'examples/generate'), into, { recursive: true });
-    const made = await execa(
+    const outputFile = await execa(
       join(into, 'node_modules/.bin/chartpilot'),
       ['generate', './reservation.machine.ts', '--output', 'made.test.ts'],
       { cwd: into, env: { PATH: process.env.PATH! } },
     );
-    expect(made.stderr).toContain('states');
+    expect(outputFile.stderr).toContain('states');
     expect(readFileSync(join(into, 'made.test.ts'), 'utf8')).toContain("from 'chartpilot/machine-test'");
     writeFileSync(
       join(into, 'uses.mts'),
@@ -226,8 +226,8 @@ describe('the tarball installed in an empty folder', () => {
     const lines = readFileSync(join(into, 'lock.trace'), 'utf8').trimEnd().split('\n');
     expect(JSON.parse(lines[0]!)).toMatchObject({ program: 'door lock', machines: [{ id: 'lock' }] });
 
-    const looked = await chartpilot('visualize', 'lock.trace', '--output', 'lock.html');
-    expect(looked.code, looked.all).toBe(0);
+    const visualized = await chartpilot('visualize', 'lock.trace', '--output', 'lock.html');
+    expect(visualized.code, visualized.all).toBe(0);
     expect(readFileSync(join(into, 'lock.html'), 'utf8')).toContain('door lock');
     expect((await chartpilot('trace', 'lock.trace')).all).toContain('[opening] → [open] on bolt.drawn');
 
@@ -257,13 +257,13 @@ describe('the tarball installed in an empty folder', () => {
       all: expect.stringContaining('violated: three wrong codes at most'),
     });
 
-    for (const [made, args] of [
+    for (const [outputFile, args] of [
       ['lock.test.js', ['./lock.machine.js']],
       ['epoch.test.js', ['epoch', '--cover', 'states']],
     ] as const) {
-      const generated = await chartpilot('generate', ...args, '--format', 'node', '--output', made);
+      const generated = await chartpilot('generate', ...args, '--format', 'node', '--output', outputFile);
       expect(generated.code, generated.all).toBe(0);
-      const tested = await run('node', '--test', made);
+      const tested = await run('node', '--test', outputFile);
       expect(tested, tested.all).toMatchObject({ code: 0, all: expect.stringMatching(/fail 0/) });
     }
   });

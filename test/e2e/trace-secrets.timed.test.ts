@@ -18,7 +18,7 @@ import { loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
 import { sized } from '../harness/size-of-run.ts';
-import { answerTo, linesOf, stuckViewer, Viewer } from '../harness/trace-viewer.ts';
+import { linesOf, responseTo, stuckViewer, Viewer } from '../harness/trace-viewer.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { conclude } from './conclude.ts';
 
@@ -50,22 +50,22 @@ const secrets = new Map<string, string>([
   ['a cookie', cookie],
 ]);
 
-function addKey(what: string, pem: string): void {
+function addKey(description: string, pem: string): void {
   const lines = pem.split('\n').filter((line) => line.length >= 16 && !line.startsWith('-----'));
-  for (const [index, line] of lines.entries()) secrets.set(`line ${index + 1} of ${what}`, line);
+  for (const [index, line] of lines.entries()) secrets.set(`line ${index + 1} of ${description}`, line);
   const number = createPrivateKey(pem).export({ format: 'jwk' }).d!;
-  secrets.set(`the number of ${what}`, number);
-  secrets.set(`the number of ${what} in hexadecimal`, Buffer.from(number, 'base64url').toString('hex'));
+  secrets.set(`the number of ${description}`, number);
+  secrets.set(`the number of ${description} in hexadecimal`, Buffer.from(number, 'base64url').toString('hex'));
 }
 
 function found(text: string): string[] {
-  return [...secrets].filter(([, secret]) => text.includes(secret)).map(([what]) => what);
+  return [...secrets].filter(([, secret]) => text.includes(secret)).map(([description]) => description);
 }
 
-const toldByEnvoy = ({ lines }: Viewer): string[] => lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
+const envoyMessages = ({ lines }: Viewer): string[] => lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
 
 /** Envoy's log lines about such a request, redacted or not. */
-const wordsToldOf = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
+const expectedMessages = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
 
 /** A request through the gateway with every type of client credential. */
 async function sendIdentified(port: number): Promise<void> {
@@ -79,7 +79,7 @@ async function sendIdentified(port: number): Promise<void> {
   // Values without a context that marks them as secrets.
   const bare = [env.API_TOKEN, env.DB_PASSWORD, env.AWS_SECRET_ACCESS_KEY, env.DATABASE_URL].map(encodeURIComponent);
   const path = `/${bare.join('/')}?password=${env.ISTIO_META_CLIENT_SECRET}`;
-  const [status] = await answerTo(port, headers, { path });
+  const [status] = await responseTo(port, headers, { path });
   expect(status).toBe(200);
 }
 
@@ -126,12 +126,12 @@ describe('a run with secrets in all inputs', () => {
       await sleep(2_000);
       await sendIdentified(mesh.ports.http);
       await sleep(200);
-      return wordsToldOf.every((told) => toldByEnvoy(viewers[0]!).some((text) => told.test(text)));
+      return expectedMessages.every((pattern) => envoyMessages(viewers[0]!).some((text) => pattern.test(text)));
     });
   });
 
   test('records Envoy’s messages about client input in the agent’s trace, without the input', () => {
-    const texts = toldByEnvoy(viewers[0]!);
+    const texts = envoyMessages(viewers[0]!);
     expect(texts).toContain("'authorization', '[redacted]'");
     expect(texts).toContain("'x-api-key', '[redacted]'");
     expect(texts).toContain("'cookie', '[redacted]'");
@@ -158,10 +158,10 @@ describe('a run with secrets in all inputs', () => {
 
   test('has none of the secrets in the agent’s log, and no key in Envoy’s debug log', () => {
     // Envoy logs client input into the same file.
-    const isSaid = (line: string): boolean => line.includes('\tenvoy\t');
-    const own = mesh.gateway!.program.lines.filter((line) => !isSaid(line)).join('\n');
-    expect(found(own)).toEqual([]);
-    const keys = found(mesh.gateway!.program.output()).filter((what) => /^(line|the number) /.test(what));
+    const isOfEnvoy = (line: string): boolean => line.includes('\tenvoy\t');
+    const ownLines = mesh.gateway!.program.lines.filter((line) => !isOfEnvoy(line)).join('\n');
+    expect(found(ownLines)).toEqual([]);
+    const keys = found(mesh.gateway!.program.output()).filter((description) => /^(line|the number) /.test(description));
     expect(keys).toEqual([]);
   });
 
@@ -204,19 +204,19 @@ describe('the trace stream of a running agent', () => {
     ['a page of another web site', { origin: 'https://evil.example' }, 403, /web site/],
     ['an element of another web site', { 'sec-fetch-site': 'cross-site' }, 403, /web site/],
   ])('rejects %s', async (_, headers, status, why) => {
-    const others: Record<string, string> = status === 403 ? { authorization } : {};
-    const [answered, text] = await answerTo(port, { ...others, ...(headers as Record<string, string>) });
-    expect([answered, text]).toEqual([status, expect.stringMatching(why)]);
+    const otherHeaders: Record<string, string> = status === 403 ? { authorization } : {};
+    const [responseStatus, text] = await responseTo(port, { ...otherHeaders, ...(headers as Record<string, string>) });
+    expect([responseStatus, text]).toEqual([status, expect.stringMatching(why)]);
     expect(text).not.toContain(authorization.slice(7));
   });
 
   test('is refused at any but the loopback address, even with the right token', async () => {
     expect(external, 'this host has no address but loopback: nothing can be shown').toBeDefined();
     const headers = { authorization, host: `localhost:${port}` };
-    const [status, text] = await answerTo(port, headers, { host: external! });
+    const [status, text] = await responseTo(port, headers, { host: external! });
     expect([status, text]).toEqual([403, expect.stringContaining('from this host only, at a loopback address')]);
     // The port is open there for readiness.
-    expect((await answerTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
+    expect((await responseTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
   });
 
   test('continues for its readers while stalled readers are disconnected', async () => {
@@ -225,7 +225,7 @@ describe('the trace stream of a running agent', () => {
     const alone = await readinessTookMs(pids, port);
     const stuck = await Promise.all(Array.from({ length: 3 }, () => stuckViewer(port, authorization)));
     const viewer = await Viewer.attach(port);
-    expect((await answerTo(port, { authorization }))[0]).toBe(503);
+    expect((await responseTo(port, { authorization }))[0]).toBe(503);
     expect(await readinessTookMs(pids, port)).toBeLessThan(2 * alone + 2);
 
     await eventually(
@@ -233,7 +233,7 @@ describe('the trace stream of a running agent', () => {
       async () => {
         // One at a time: concurrent requests share one probe and its records.
         await readinessMs(port, 400, 1);
-        return (await answerTo(port, { authorization }, { path: '/debug/trace?follow=false' }))[0] === 200;
+        return (await responseTo(port, { authorization }, { path: '/debug/trace?follow=false' }))[0] === 200;
       },
       // Some thousand readiness calls: seconds of a processor that may be shared.
       { deadlineMs: 240_000, everyMs: 0 },
@@ -243,8 +243,8 @@ describe('the trace stream of a running agent', () => {
       'somebody who reads has heard more than is kept',
       async () => {
         await readinessMs(port, 400, 1);
-        const heard = viewer.lines.at(-1) as TraceRecord;
-        return heard.seq > 20_000 && heard;
+        const lastRecord = viewer.lines.at(-1) as TraceRecord;
+        return lastRecord.seq > 20_000 && lastRecord;
       },
       { deadlineMs: 240_000, everyMs: 0 },
     );

@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, type ContainedSidecar, Mesh } from '../harness/mesh.ts';
 import type { Program } from '../harness/program.ts';
-import { expectTranscript, type Said, troubles } from '../harness/transcript.ts';
+import { expectTranscript, type ProgramOutput, troubles } from '../harness/transcript.ts';
 
 let mesh: Mesh;
 let sidecar: ContainedSidecar;
@@ -27,8 +27,8 @@ afterAll(() => mesh?.stop());
 const slowTakeover = /gRPC config stream to xds-grpc closed since \d+s ago/;
 
 /** Lines that were logged since the last scene ended. */
-function saidSince(others: Readonly<Record<string, AgentProgram>> = {}): Said[] {
-  const programs = { 'control plane': mesh.discovery!, gateway: mesh.gateway!, sidecar, ...others };
+function outputSince(otherAgents: Readonly<Record<string, AgentProgram>> = {}): ProgramOutput[] {
+  const programs = { 'control plane': mesh.discovery!, gateway: mesh.gateway!, sidecar, ...otherAgents };
   return Object.entries(programs).map(([name, { program }]) => {
     const lines = linesSince(program).filter((line) => !slowTakeover.test(line));
     seen.set(program, program.lines.length);
@@ -40,9 +40,9 @@ const linesSince = (program: Program): string[] => program.lines.slice(seen.get(
 
 /** @param shell output of the launcher's shell about a killed child */
 function expectHealthy(scene: string, shell: readonly string[] = []): void {
-  const said = saidSince();
-  expect(troubles(said)).toEqual(shell);
-  expectTranscript(scene, said);
+  const outputs = outputSince();
+  expect(troubles(outputs)).toEqual(shell);
+  expectTranscript(scene, outputs);
 }
 
 /** Whether a program has logged it in this scene. */
@@ -52,7 +52,7 @@ test('the start of a mesh logs no warning', async () => {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--log_as_json'])]);
   sidecar = await mesh.startContainedSidecar({ LIVE_RESTORE: 'true' });
   await Promise.all([mesh.waitForAgent(mesh.startGateway()), mesh.waitForAgent(sidecar)]);
-  await Promise.all([mesh.httpTarget, mesh.sidecarTarget].map((target) => mesh.waitForAnswer(target)));
+  await Promise.all([mesh.httpTarget, mesh.sidecarTarget].map((target) => mesh.waitForResponse(target)));
   const { httpPort, monitoringPort } = mesh.discovery!;
   const proxies = (await (await fetch(`http://127.0.0.1:${httpPort}/debug/syncz`)).json()) as Record<string, string>[];
   expect(proxies.map(({ proxy_version }) => proxy_version)).toEqual(['0.1.0', '0.1.0']);
@@ -85,14 +85,14 @@ test('the rotation of watched certificate files and of a workload certificate lo
   await mesh.waitForAgent(workload);
   const identities = (): number => linesOf(linesSince(workload.program), 'secret.obtained', { name: 'default' }).length;
   await eventually('it has an identity', () => identities() > 0);
-  saidSince({ workload });
+  outputSince({ workload });
   await renewWatchedFiles(2);
   await eventually('its identity is renewed', () => identities() > 0);
-  const said = saidSince({ workload });
+  const outputs = outputSince({ workload });
   await workload.program.stop();
-  saidSince();
-  expect(troubles(said)).toEqual([]);
-  expectTranscript('certificate-rotation', said);
+  outputSince();
+  expect(troubles(outputs)).toEqual([]);
+  expectTranscript('certificate-rotation', outputs);
 });
 
 /** Events of the warnings and errors of a program in this scene. */
@@ -114,7 +114,7 @@ test('an invalid object and an invalid certificate file are one error each, and 
   // Envoy receives the secret from the control plane; the files belong to its start configuration.
   expect(linesOf(linesSince(gateway), 'config.rejected')).toHaveLength(1);
   expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.lacking', 'config.rejected']));
-  expectTranscript('bad-files', saidSince());
+  expectTranscript('bad-files', outputSince());
 });
 
 test('a bootstrap override that Envoy rejects is one log message, and its agent exits', async () => {
@@ -122,30 +122,30 @@ test('a bootstrap override that Envoy rejects is one log message, and its agent 
   const env = { ISTIO_BOOTSTRAP_OVERRIDE: mesh.directory.file('override.txt') };
   const workload = await mesh.startExtraAgent([], env);
   expect(await workload.program.exited, workload.program.lines.join('\n')).toMatchObject({ code: 255 });
-  const said = saidSince({ workload }).filter(({ program }) => program === 'workload');
-  expect(troubles(said).filter((line) => line.includes('override'))).toHaveLength(1);
-  expectTranscript('rejected-override', said);
+  const outputs = outputSince({ workload }).filter(({ program }) => program === 'workload');
+  expect(troubles(outputs).filter((line) => line.includes('override'))).toHaveLength(1);
+  expectTranscript('rejected-override', outputs);
 });
 
 const agents = (): number[] => sidecar.container.agents();
 
 test('a newer agent that takes over from a running one logs no warning', async () => {
-  const [before] = agents();
+  const [previousAgent] = agents();
   sidecar.container.signal('SIGUSR2');
-  await eventually('the newer agent is alone', () => agents().length === 1 && agents()[0] !== before);
+  await eventually('the newer agent is alone', () => agents().length === 1 && agents()[0] !== previousAgent);
   await mesh.waitForAgent(sidecar);
   await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, loggedLine('client.connected')));
-  await mesh.waitForAnswer(mesh.sidecarTarget);
+  await mesh.waitForResponse(mesh.sidecarTarget);
   expectHealthy('hand-over');
 });
 
 test('an agent that takes over from a killed one logs no warning', async () => {
-  const [before] = agents();
-  process.kill(before!, 'SIGKILL');
-  await eventually('the next agent is alone', () => agents().length === 1 && agents()[0] !== before);
+  const [previousAgent] = agents();
+  process.kill(previousAgent!, 'SIGKILL');
+  await eventually('the next agent is alone', () => agents().length === 1 && agents()[0] !== previousAgent);
   await mesh.waitForAgent(sidecar);
   await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, loggedLine('client.connected')));
-  await mesh.waitForAnswer(mesh.sidecarTarget);
+  await mesh.waitForResponse(mesh.sidecarTarget);
   expectHealthy('takeover', ['sidecar: Killed']);
 });
 

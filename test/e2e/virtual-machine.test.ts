@@ -25,7 +25,7 @@ import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import type { NetworkSide, PodNetwork } from '../harness/pod-network.ts';
 import { Program } from '../harness/program.ts';
 import { programFile } from '../harness/program-files.ts';
-import { application, applyIn, emptyPodNetwork, expectAnswers, other, stateOf } from '../harness/redirected-pod.ts';
+import { application, applyIn, emptyPodNetwork, expectResponses, other, stateOf } from '../harness/redirected-pod.ts';
 
 beforeAll(() => requireIptables());
 
@@ -84,8 +84,8 @@ interface HostAgent {
 
 /** Starts an agent in the pod's network with this user and group. */
 function startAgent(side: NetworkSide, [uid, gid]: readonly [number, number]): HostAgent {
-  const made = temporaryFolder();
-  const folder = made.path;
+  const temporary = temporaryFolder();
+  const folder = temporary.path;
   try {
     linkSync(envoyBinary(), join(folder, 'envoy'));
   } catch {
@@ -104,7 +104,7 @@ function startAgent(side: NetworkSide, [uid, gid]: readonly [number, number]): H
   const program = Program.run('pilot-agent on a host', executable, { args, env, cwd: folder });
   onTestFinished(async () => {
     await program.stop();
-    made[Symbol.dispose]();
+    temporary[Symbol.dispose]();
   });
   return { folder, program };
 }
@@ -143,7 +143,7 @@ test('an agent of the excluded user serves redirected connections, without a war
   const { pod } = await redirectedHost({});
   const { program } = startAgent(pod, [Number(setting('User')), Number(setting('Group'))]);
   await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
-  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+  await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
   expect(linesOf(program.lines, 'agent.runsAsRoot')).toEqual([]);
   expect(linesOf(program.lines, 'agent.redirectionUnknown')).toEqual([]);
 });
@@ -152,7 +152,7 @@ test('an agent of root with an excluded group starts, and warns once', async () 
   const { pod } = await redirectedHost({});
   const { program } = startAgent(pod, [0, 1337]);
   await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
-  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+  await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
   expect(linesOf(program.lines, 'agent.runsAsRoot', { uid: 0 })).toHaveLength(1);
 });
 
@@ -165,7 +165,7 @@ test('an agent of a user that cannot read the rules starts, and warns once', asy
 
 test('the systemd unit and docs/virtual-machines.md have the same command, which redirects all users except that of the unit', async () => {
   const { pod } = await emptyPodNetwork();
-  const before = await stateOf(pod);
+  const initialState = await stateOf(pod);
   const command = setting('ExecStartPre');
   expect(command.replace(/^\+\/usr\/local\/bin\//, '')).toBe(
     block('redirection')
@@ -188,13 +188,13 @@ test('the systemd unit and docs/virtual-machines.md have the same command, which
   const [, ownerCheck = ''] = block('check').split('\n');
   expect(await pod.mustRun('sh', '-ec', ownerCheck)).toContain('ISTIO_OUTPUT');
   await run('removal');
-  expect(await stateOf(pod)).toBe(before);
+  expect(await stateOf(pod)).toBe(initialState);
 });
 
 test('files and settings are written as the agent of the unit reads them', () => {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  const root = made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  const root = temporary.path;
   mkdirSync(join(root, 'tmp'));
   for (const name of ['istio-token', 'root-cert.pem']) writeFileSync(join(root, 'tmp', name), name);
   const commands = [block('files'), block('settings')].join('').replaceAll(/(?<=[ "])\/(?=var|tmp|etc)/g, `${root}/`);
@@ -214,9 +214,9 @@ test('files and settings are written as the agent of the unit reads them', () =>
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 test.skipIf(!hasSystemd)('systemd accepts the unit', () => {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  const file = join(made.path, 'pilot-agent.service');
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  const file = join(temporary.path, 'pilot-agent.service');
   writeFileSync(file, unit.replaceAll('/usr/local/bin/pilot-agent', join(packageRoot(), 'bin/pilot-agent')));
   const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
   expect({ status, output: `${stdout}${stderr}` }).toEqual({ status: 0, output: '' });

@@ -13,7 +13,7 @@ import { dockerConfig, ImageRegistry, tarLayer, wasmLayer } from '../harness/ima
 import { linesOf } from '../harness/logged-line.ts';
 import { Mesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
-import { answering } from './features/wasm-module.ts';
+import { respondingWith } from './features/wasm-module.ts';
 
 let mesh: Mesh | undefined;
 let server: Server | undefined;
@@ -62,7 +62,7 @@ function status(): Promise<number> {
   return promise;
 }
 
-const answers = (expected: number): Promise<unknown> =>
+const eventuallyResponds = (expected: number): Promise<unknown> =>
   eventually(`requests get ${expected}`, async () => (await status()) === expected);
 
 /** Why the control plane counts the plugin as rejected; empty if it does not. */
@@ -77,19 +77,19 @@ async function rejection(): Promise<string> {
 test.each([false, true])(
   'the agent fetches a module, keeps it when its server is unavailable, and reports a wrong checksum (delta %s)',
   async (delta) => {
-    const code = answering(418);
-    const origin = await serve({ '/418': code, '/429': answering(429) });
+    const code = respondingWith(418);
+    const origin = await serve({ '/418': code, '/429': respondingWith(429) });
     mesh = await Mesh.create({ delta, sidecar: false, env: { ALLOWED_CIDRS_IN_WASM_URLS: '127.0.0.0/8' } });
     await mesh.startAll();
-    await answers(200);
+    await eventuallyResponds(200);
     const sha256 = createHash('sha256').update(code).digest('hex');
     applyPlugin({ url: `${origin}/moved`, sha256 });
-    await answers(418);
+    await eventuallyResponds(418);
     expect(await rejection()).toBe('');
 
     // A module with another checksum is not used, and the plugin keeps its current module.
     applyPlugin({ url: `${origin}/429`, sha256 });
-    await answers(418);
+    await eventuallyResponds(418);
     const wrong = 'a'.repeat(64);
     applyPlugin({ url: `${origin}/429`, sha256: wrong });
     await eventually('the plugin is rejected', async () =>
@@ -99,22 +99,22 @@ test.each([false, true])(
     );
     expect(await status()).toBe(418);
     applyPlugin({ url: `${origin}/429` });
-    await answers(429);
+    await eventuallyResponds(429);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
     // From the cache, because the server is closed.
     server!.close();
     server!.closeAllConnections();
     applyPlugin({ url: `${origin}/418`, sha256 });
-    await answers(418);
+    await eventuallyResponds(418);
     applyPlugin({ url: `${origin}/gone`, failStrategy: 'FAIL_OPEN' });
-    await answers(200);
+    await eventuallyResponds(200);
     await eventually('the plugin is rejected', async () => (await rejection()).includes(`${origin}/gone`));
   },
 );
 
 test('the agent does not fetch a module from a loopback address unless the network is allowed', async () => {
-  const origin = await serve({ '/418': answering(418) });
+  const origin = await serve({ '/418': respondingWith(418) });
   mesh = await Mesh.create({ sidecar: false });
   await mesh.startAll();
   applyPlugin({ url: `${origin}/418`, failStrategy: 'FAIL_OPEN' });
@@ -123,7 +123,7 @@ test('the agent does not fetch a module from a loopback address unless the netwo
   );
   expect(linesOf(mesh.gateway!.program.lines, 'module.failed')).toHaveLength(1);
   expect(fetches).toBe(0);
-  await answers(200);
+  await eventuallyResponds(200);
 });
 
 const user = { name: 'robot', password: 'a-password-of-the-registry' };
@@ -154,21 +154,21 @@ test.each([false, true])(
   'the agent pulls a private image with the pull secret of the plugin, which no other proxy receives (delta %s)',
   async (delta) => {
     const env = await privateRegistry();
-    registry!.push('team/plugin', 'v1', [tarLayer(answering(418))]);
+    registry!.push('team/plugin', 'v1', [tarLayer(respondingWith(418))]);
     mesh = await Mesh.create({ delta, sidecar: false, mutualTls: true, env });
     await mesh.startAll();
-    await answers(200);
+    await eventuallyResponds(200);
     applyPullSecret();
     const image = `${registry!.host}/team/plugin`;
     applyPlugin({ url: `${image}:v1`, imagePullSecret: 'pull' });
-    await answers(418);
+    await eventuallyResponds(418);
     expect(await rejection()).toBe('');
     expect(registry!.authorizations.some((one) => one.startsWith('Basic '))).toBe(true);
 
     // The tag now refers to another image; the policy Always pulls it when the plugin changes.
-    registry!.push('team/plugin', 'v1', [wasmLayer(answering(429))]);
+    registry!.push('team/plugin', 'v1', [wasmLayer(respondingWith(429))]);
     applyPlugin({ url: `oci://${image}:v1`, imagePullSecret: 'pull', imagePullPolicy: 'Always' });
-    await answers(429);
+    await eventuallyResponds(429);
 
     const { adminPort, statusPort, traceFile, program } = mesh.gateway!;
     const secret = Buffer.from(`${user.name}:${user.password}`).toString('base64');
@@ -203,23 +203,23 @@ test.each([false, true])(
       },
     });
     await mesh.startAll();
-    await answers(200);
+    await eventuallyResponds(200);
     const image = `oci://${registry.host}/plugin`;
     applyPlugin({ url: `${image}:v1` });
-    await answers(403);
+    await eventuallyResponds(403);
     const reason = (tag: string): string =>
       `extension demo.answers: failed to fetch Wasm module ${image}:${tag}: http://${registry!.host}/v2/plugin/manifests/${tag}: status must be 200, got 404`;
     await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v1')));
-    registry.push('plugin', 'v1', [wasmLayer(answering(418))]);
-    await answers(418);
+    registry.push('plugin', 'v1', [wasmLayer(respondingWith(418))]);
+    await eventuallyResponds(418);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
     // The previous module applies until the next one is fetched.
     applyPlugin({ url: `${image}:v2` });
     await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v2')));
     expect(await status()).toBe(418);
-    registry.push('plugin', 'v2', [wasmLayer(answering(429))]);
-    await answers(429);
+    registry.push('plugin', 'v2', [wasmLayer(respondingWith(429))]);
+    await eventuallyResponds(429);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
   },
 );

@@ -10,7 +10,7 @@ import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '.
 /** The control plane's certificate has no IP address. */
 export const serverName = { 'grpc.ssl_target_name_override': 'istiod.istio-system.svc' };
 
-export interface Asked {
+export interface CertificateCall {
   readonly csr: string;
   readonly seconds?: bigint;
   readonly bearer?: string;
@@ -51,15 +51,15 @@ export class CertificateCaller {
     return issueToken(key, { ...account, audience, ttlSeconds: 600 }, new Date());
   }
 
-  channel(own?: OwnCertificate): ChannelCredentials {
-    if (own === undefined) return credentials.createSsl(this.roots());
-    const keyText = own.key.export({ format: 'pem', type: 'pkcs8' }) as string;
-    return credentials.createSsl(this.roots(), Buffer.from(keyText), Buffer.from(own.chain));
+  channel(ownCertificate?: OwnCertificate): ChannelCredentials {
+    if (ownCertificate === undefined) return credentials.createSsl(this.roots());
+    const keyText = ownCertificate.key.export({ format: 'pem', type: 'pkcs8' }) as string;
+    return credentials.createSsl(this.roots(), Buffer.from(keyText), Buffer.from(ownCertificate.chain));
   }
 
-  client(port: number, own?: OwnCertificate): Client {
+  client(port: number, ownCertificate?: OwnCertificate): Client {
     const options = { ...serverName, 'grpc.enable_retries': 0 };
-    const client = new Client(`127.0.0.1:${port}`, this.channel(own), options);
+    const client = new Client(`127.0.0.1:${port}`, this.channel(ownCertificate), options);
     this.#clients.push(client);
     return client;
   }
@@ -69,9 +69,9 @@ export class CertificateCaller {
  * @returns PEM, the leaf first
  * @throws ServiceError
  */
-export function askForCertificate(
+export function requestCertificateChain(
   client: Client,
-  { csr, seconds = 0n, bearer, bytes, node }: Asked,
+  { csr, seconds = 0n, bearer, bytes, node }: CertificateCall,
 ): Promise<string[]> {
   const metadata = new Metadata();
   if (bearer !== undefined) metadata.set('authorization', `Bearer ${bearer}`);

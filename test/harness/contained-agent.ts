@@ -14,7 +14,7 @@ export interface ContainedAgent {
   readonly container: Container;
   readonly ready: () => Promise<boolean>;
   /** Whether the status port responds, with any status. */
-  readonly answers: () => Promise<boolean>;
+  readonly responds: () => Promise<boolean>;
   /**
    * Sends a command to the status port, with the debugger's token.
    * @returns the status of the response
@@ -45,8 +45,8 @@ export async function startAgent(
     ...options
   }: ContainedAgentOptions = {},
 ): Promise<ContainedAgent> {
-  const made = temporaryFolder();
-  const folder = made.path;
+  const temporary = temporaryFolder();
+  const folder = temporary.path;
   const trace = join(folder, 'agent.trace');
   const [adminPort = 0, statusPort = 0] = await freePorts(2);
   const bootstrap = write(folder, adminPort);
@@ -69,17 +69,17 @@ export async function startAgent(
   onTestFinished(async () => {
     container.signal('SIGKILL');
     await container.ended();
-    made[Symbol.dispose]();
+    temporary[Symbol.dispose]();
   });
-  const ask = (): Promise<number | undefined> =>
+  const readStatus = (): Promise<number | undefined> =>
     fetch(`http://127.0.0.1:${statusPort}/healthz/ready`).then(
       ({ status }) => status,
       () => undefined,
     );
   return {
     container,
-    ready: async () => (await ask()) === 200,
-    answers: async () => (await ask()) !== undefined,
+    ready: async () => (await readStatus()) === 200,
+    responds: async () => (await readStatus()) !== undefined,
     post: async (path) => {
       const token = readDebuggerToken(statusPort, { runDir: join(folder, 'run') });
       const headers = { authorization: `Bearer ${token}` };
@@ -113,13 +113,13 @@ export const endOf = async ({ container }: ContainedAgent): Promise<unknown> =>
   Promise.race([container.ended(), sleep(endsWithinMs, 'still running', { ref: false })]);
 
 /** Flags of an Envoy that exits immediately: it prints its version, or validates a bootstrap. */
-const asking = ['--mode', '--version', '--hot-restart-version'];
+const nonServingFlags = ['--mode', '--version', '--hot-restart-version'];
 
 /** Envoys that serve with this agent's bootstrap. */
 export function envoysIn({ container }: ContainedAgent): readonly number[] {
   const folder = container.cwd;
   return hostProcesses()
     .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((word) => word.startsWith(folder)))
-    .filter(({ command }) => !asking.some((word) => command.includes(word)))
+    .filter(({ command }) => !nonServingFlags.some((word) => command.includes(word)))
     .map(({ pid }) => pid);
 }

@@ -51,14 +51,14 @@ export class Container {
     });
     const pid = await eventually('the container has a first process', () => firstChildOf(program.pid), { everyMs: 1 });
     const container = new Container(program, pid, options.cwd);
-    await eventually('the first process is bin/pilot-agent, and hears SIGTERM', () => container.hearsTerm(), {
+    await eventually('the first process is bin/pilot-agent, and hears SIGTERM', () => container.handlesTerm(), {
       everyMs: 1,
       hopeless: () => program.hopeless(),
     });
     return container;
   }
 
-  hearsTerm(): boolean {
+  handlesTerm(): boolean {
     const status = statusOf(this.pid);
     if (status === undefined) return false;
     return !['unshare', 'sh', 'setsid', 'setpriv'].includes(status.name) && (status.caught & (1n << 14n)) !== 0n;

@@ -23,7 +23,7 @@ import { TraceEndpoint } from '../../src/runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
 import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
 import { eventually } from './eventually.ts';
-import { mistakesIn } from './slow-words.ts';
+import { unexpectedErrorsIn } from './slow-words.ts';
 
 export const sidecar = {
   id: 'sidecar~127.0.0.1~web-0.shop~shop.svc.cluster.local',
@@ -143,9 +143,9 @@ export class ControlPlane {
 
   /** The port number in this event. */
   port(event: string, index = 0): number {
-    const told = this.records.filter((record) => record.kind === 'event' && record.event.type === event)[index];
-    if (told?.kind !== 'event') throw new Error(`no ${event} yet`);
-    return Number((told.event.addresses as string[])[0]!.split(':').at(-1));
+    const eventRecord = this.records.filter((record) => record.kind === 'event' && record.event.type === event)[index];
+    if (eventRecord?.kind !== 'event') throw new Error(`no ${event} yet`);
+    return Number((eventRecord.event.addresses as string[])[0]!.split(':').at(-1));
   }
 
   /** @param at a port, or the event whose last occurrence contains the address */
@@ -181,8 +181,8 @@ export class ControlPlane {
   }
 
   /** Warnings and errors, except those that only a busy machine causes. */
-  mistakes(): string[] {
-    return mistakesIn(this.troubles());
+  unexpectedErrors(): string[] {
+    return unexpectedErrorsIn(this.troubles());
   }
 
   signal(): void {
@@ -198,16 +198,16 @@ export class ControlPlane {
     rmSync(this.root, { recursive: true, force: true });
   }
 
-  departures(): unknown[] {
+  deviations(): unknown[] {
     const checker = new TraceChecker(loadDiagrams(join(packageRoot(), 'machines/discovery/sequences')));
     for (const record of this.records) checker.feed(record);
     return checker.report().departures;
   }
 
   #address(event: string): string {
-    const told = this.records.findLast((record) => record.kind === 'event' && record.event.type === event);
-    if (told?.kind !== 'event') throw new Error(`no ${event} yet`);
-    return (told.event.addresses as string[])[0]!;
+    const eventRecord = this.records.findLast((record) => record.kind === 'event' && record.event.type === event);
+    if (eventRecord?.kind !== 'event') throw new Error(`no ${event} yet`);
+    return (eventRecord.event.addresses as string[])[0]!;
   }
 }
 

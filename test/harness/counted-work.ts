@@ -99,26 +99,26 @@ function wrapLists(counts: Map<string, number>): () => void {
   const befores: [object, PropertyKey, PropertyDescriptor][] = [];
   for (const [prototype, methods, elementsOf] of loops) {
     for (const key of methods) {
-      const before = Object.getOwnPropertyDescriptor(prototype, key)!;
+      const previous = Object.getOwnPropertyDescriptor(prototype, key)!;
       const name = `${prototype.constructor.name} ${String(key)}`;
-      const method = before.value as (...args: unknown[]) => unknown;
+      const method = previous.value as (...args: unknown[]) => unknown;
       const wrapped = function (this: never, ...args: unknown[]): unknown {
         const result = method.apply(this, args);
         counts.set(name, (counts.get(name) ?? 0) + elementsOf(this, result));
         return result;
       };
-      Object.defineProperty(prototype, key, { ...before, value: wrapped });
-      befores.push([prototype, key, before]);
+      Object.defineProperty(prototype, key, { ...previous, value: wrapped });
+      befores.push([prototype, key, previous]);
     }
   }
   return () => {
-    for (const [prototype, key, before] of befores) Object.defineProperty(prototype, key, before);
+    for (const [prototype, key, previous] of befores) Object.defineProperty(prototype, key, previous);
   };
 }
 
 /** Work whose count grows faster than the size, with its counts for a small and a large size. */
 export interface Growth {
-  readonly what: string;
+  readonly workName: string;
   readonly counts: readonly [few: number, many: number];
   /** 1: twice the size, twice the count; 2: twice the size, four times the count. */
   readonly exponent: number;
@@ -140,13 +140,13 @@ export function growthOfWork(
   many: number,
   maxExponent = 1.4,
 ): WorkGrowth {
-  const exponentOf = (before: number, after: number): number => Math.log(after / before) / Math.log(many / few);
+  const exponentOf = (previous: number, after: number): number => Math.log(after / previous) / Math.log(many / few);
   const [small, large] = [work(few), work(many)];
-  const tooFast = [...large].flatMap(([what, after]): Growth[] => {
+  const tooFast = [...large].flatMap(([workName, after]): Growth[] => {
     // Less than eight calls per item are not quadratic, and may begin only at some size.
-    const before = Math.max(small.get(what) ?? 0, 8 * few);
-    const exponent = exponentOf(before, after);
-    return exponent > maxExponent ? [{ what, counts: [before, after], exponent }] : [];
+    const previous = Math.max(small.get(workName) ?? 0, 8 * few);
+    const exponent = exponentOf(previous, after);
+    return exponent > maxExponent ? [{ workName, counts: [previous, after], exponent }] : [];
   });
   return {
     exponent: exponentOf(sumOf(small), sumOf(large)),

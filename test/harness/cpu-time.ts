@@ -1,8 +1,8 @@
 /** Processor time of synchronous work in this process, which a busy machine does not lengthen. */
 export function cpuMs(work: () => void): number {
-  const before = process.cpuUsage();
+  const initial = process.cpuUsage();
   work();
-  const { user, system } = process.cpuUsage(before);
+  const { user, system } = process.cpuUsage(initial);
   return (user + system) / 1_000;
 }
 
@@ -14,7 +14,7 @@ export function threadCpuMs(): number {
 
 /** Processor time of synchronous work in this thread. */
 export function threadCpuMsOf(work: () => unknown): number {
-  const before = threadCpuMs();
+  const initial = threadCpuMs();
   work();
-  return threadCpuMs() - before;
+  return threadCpuMs() - initial;
 }

@@ -11,15 +11,15 @@ import { startEnvoyWith } from '../networking/ads-envoy.ts';
 import { eventually } from './eventually.ts';
 
 /** `ended`: its process crashed on the configuration. */
-export type EnvoyVerdict =
-  | { readonly verdict: 'accepted' }
-  | { readonly verdict: 'refused' | 'ended'; readonly words: string };
+export type EnvoyValidation =
+  | { readonly result: 'accepted' }
+  | { readonly result: 'refused' | 'ended'; readonly words: string };
 
 /** As in the agent's bootstrap: without it Envoy accepts short regular expressions only. */
 const runtime = { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': '32768' } }] };
 
 /** @param resources `static_resources` of a bootstrap */
-export async function envoyVerdict(resources: object): Promise<EnvoyVerdict> {
+export async function validateWithEnvoy(resources: object): Promise<EnvoyValidation> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-verdict-'));
   const file = join(folder, 'bootstrap.json');
   writeFileSync(file, JSON.stringify({ layered_runtime: runtime, static_resources: resources }));
@@ -27,9 +27,9 @@ export async function envoyVerdict(resources: object): Promise<EnvoyVerdict> {
     return await new Promise((resolve) => {
       const options = ['--mode', 'validate', '-c', file, '-l', 'error', '--disable-hot-restart'];
       execFile(envoyBinary(), options, { timeout: 60_000 }, (error, stdout, stderr) => {
-        if (error === null) return resolve({ verdict: 'accepted' });
+        if (error === null) return resolve({ result: 'accepted' });
         const words = lastWords(`${stdout}${stderr}`);
-        resolve({ verdict: error.code === 1 ? 'refused' : 'ended', words });
+        resolve({ result: error.code === 1 ? 'refused' : 'ended', words });
       });
     });
   } finally {
@@ -42,7 +42,7 @@ interface ListenersDump {
 }
 
 /** Results from a running Envoy, which validates each received listener separately. Throws on a crash. */
-export async function envoyVerdicts(listeners: readonly object[]): Promise<EnvoyVerdict[]> {
+export async function validateListeners(listeners: readonly object[]): Promise<EnvoyValidation[]> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-verdicts-'));
   const path = join(folder, 'listeners.json');
   const type = 'type.googleapis.com/envoy.config.listener.v3.Listener';
@@ -65,7 +65,7 @@ export async function envoyVerdicts(listeners: readonly object[]): Promise<Envoy
       return listeners.map((_, index) => {
         if (!judged.has(nameOf(index))) throw new Error(`Envoy says nothing of listener ${index}`);
         const words = judged.get(nameOf(index));
-        return words === undefined ? { verdict: 'accepted' } : { verdict: 'refused', words };
+        return words === undefined ? { result: 'accepted' } : { result: 'refused', words };
       });
     } finally {
       await envoy.stop();

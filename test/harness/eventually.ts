@@ -13,19 +13,19 @@ export interface EventuallyOptions {
  * Milliseconds; longer than any expected wait, and short enough for several waits in a test, so that this error is reported and not the
  * test's own limit.
  */
-export const patienceMs = 90_000;
+export const defaultDeadlineMs = 90_000;
 
 /**
  * Retries until an attempt returns a value (neither `undefined` nor `false`) without throwing.
  *
- * @param what the condition in words, for the error: "v2 responds through the gateway".
+ * @param condition the condition in words, for the error: "v2 responds through the gateway".
  * @throws Error with the error of the last attempt as its cause, when the deadline has passed. By default it is 90 s, for busy machines; a
  * condition with a stricter limit passes its own.
  */
 export async function eventually<Value>(
-  what: string,
+  condition: string,
   attempt: () => Promise<Value | undefined | false> | Value | undefined | false,
-  { deadlineMs = patienceMs, everyMs, hopeless }: EventuallyOptions = {},
+  { deadlineMs = defaultDeadlineMs, everyMs, hopeless }: EventuallyOptions = {},
 ): Promise<Value> {
   const begun = performance.now();
   const deadline = begun + deadlineMs;
@@ -39,11 +39,11 @@ export async function eventually<Value>(
       last = error;
     }
     const reason = hopeless?.();
-    if (reason !== undefined) throw new Error(`waited for: ${what}; but ${reason}`);
+    if (reason !== undefined) throw new Error(`waited for: ${condition}; but ${reason}`);
     await sleep(everyMs ?? Math.min(200, Math.max(25, (performance.now() - begun) / 20)));
   } while (performance.now() < deadline);
   const why = last === undefined ? '' : `: ${messageOf(last)}`;
-  throw new Error(`waited ${deadlineMs} ms in vain for: ${what}${why}`, { cause: last });
+  throw new Error(`waited ${deadlineMs} ms in vain for: ${condition}${why}`, { cause: last });
 }
 
 /** Retries until an assertion does not throw, like {@link eventually}, with a deadline for busy machines. */

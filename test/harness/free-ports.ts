@@ -14,7 +14,7 @@ const range = { from: 12_000, to: 32_000 };
 const attempts = 200;
 /** A file for each reserved port: tests run in several processes, and an Envoy binds its port late. */
 const reservations = join(tmpdir(), `chartpilot-test-ports-${process.getuid?.() ?? 0}`);
-const own = new Set<string>();
+const reservedHere = new Set<string>();
 
 /** Finds `count` free TCP ports at loopback. No other test process gets them while this one runs. */
 export async function freePorts(count: number): Promise<number[]> {
@@ -43,7 +43,7 @@ export async function isFree(port: number): Promise<boolean> {
 
 /** @returns false if another process has it */
 function reserve(port: number): boolean {
-  if (own.size === 0) begin();
+  if (reservedHere.size === 0) begin();
   const file = join(reservations, String(port));
   try {
     writeFileSync(file, String(process.pid), { flag: 'wx' });
@@ -51,14 +51,14 @@ function reserve(port: number): boolean {
     if (!isSystemError(error, 'EEXIST')) throw error;
     return false;
   }
-  own.add(file);
+  reservedHere.add(file);
   return true;
 }
 
 /** Removes the files of killed processes. */
 function begin(): void {
   process.once('exit', () => {
-    for (const file of own) rmSync(file, { force: true });
+    for (const file of reservedHere) rmSync(file, { force: true });
   });
   mkdirSync(reservations, { recursive: true });
   for (const name of readdirSync(reservations)) {

@@ -32,7 +32,7 @@ export interface StartedSecrets {
   readonly records: readonly TraceRecord[];
   events(type: string): Record<string, unknown>[];
   /** Simulates roots that the xDS proxy receives. */
-  tellRoots(hash: string, roots: readonly string[], tainted?: readonly string[]): void;
+  sendRoots(hash: string, roots: readonly string[], tainted?: readonly string[]): void;
   client(method?: string): Promise<SecretClient>;
 }
 
@@ -120,15 +120,15 @@ export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedS
       records.flatMap((record) =>
         record.kind === 'event' && record.event.type === type ? [{ ...record.event } as Record<string, unknown>] : [],
       ),
-    tellRoots: (hash, roots, tainted = []) =>
+    sendRoots: (hash, roots, tainted = []) =>
       agent.send({
         type: 'test.tell',
         event: { type: 'trust-bundle.received', hash, roots, members: hashesOf(roots), tainted },
       }),
     client: async (method) => {
-      const made = await SecretClient.open(identity.settings.socket, method);
-      ends.push(() => made.close());
-      return made;
+      const client = await SecretClient.open(identity.settings.socket, method);
+      ends.push(() => client.close());
+      return client;
     },
   };
 }

@@ -56,23 +56,23 @@ describe('freePorts', () => {
       process.stdout.write(String(given) + '\\n');
       setInterval(() => {}, 1_000);`;
     let chance = 0;
-    const ask = (): Program => {
+    const startPicker = (): Program => {
       const args = ['-e', script.replace('CHANCE', String(chance))];
       return Program.run('ports', process.execPath, { args, env: process.env, cwd: '.' });
     };
     // The port that such an address leads to may belong to another test.
     const [first, port] = await eventually('one that nobody has', async () => {
       chance = Math.random();
-      const program = ask();
-      const said = await program.line(/^(\d+|none)$/);
-      if (said !== 'none') return [program, said] as const;
+      const program = startPicker();
+      const pickedPort = await program.line(/^(\d+|none)$/);
+      if (pickedPort !== 'none') return [program, pickedPort] as const;
       await program.stop();
       return undefined;
     });
-    const second = ask();
+    const second = startPicker();
     expect(await second.line(/^(\d+|none)$/)).toBe('none');
     await first.stop();
-    const third = ask();
+    const third = startPicker();
     expect(await third.line(/^(\d+|none)$/)).toBe(port);
     await Promise.all([second.stop(), third.stop()]);
   });
@@ -147,11 +147,11 @@ describe('the copy of the example mesh', () => {
 
   test('gets new weights without any other change', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
-    const before = mesh.read('routes.yaml');
+    const previousText = mesh.read('routes.yaml');
     mesh.setWeights({ v1: 25, v2: 75 });
     const after = mesh.read('routes.yaml');
-    expect(after).toBe(before.replace('weight: 90', 'weight: 25').replace('weight: 10', 'weight: 75'));
-    expect(after).not.toBe(before);
+    expect(after).toBe(previousText.replace('weight: 90', 'weight: 25').replace('weight: 10', 'weight: 75'));
+    expect(after).not.toBe(previousText);
   });
 });
 

@@ -91,13 +91,13 @@ function readProcess(pid: number, command: readonly string[]): HostProcess[] {
 const isEnvoy = (command: readonly string[]): boolean => basename(command[0] ?? '') === 'envoy';
 
 /** The command line of an Envoy that only validates a configuration or prints a version, and whose base ID and epoch mean nothing. */
-const isAsked = (command: readonly string[]): boolean =>
+const isNonServing = (command: readonly string[]): boolean =>
   ['validate', '--version', '--hot-restart-version'].some((word) => command.includes(word));
 
 /** The Envoys among some processes that serve or are about to. */
 export function envoysAmong(processes: readonly HostProcess[]): EnvoyProcess[] {
   return processes
-    .filter(({ command }) => isEnvoy(command) && !isAsked(command))
+    .filter(({ command }) => isEnvoy(command) && !isNonServing(command))
     .map((process) => ({
       ...process,
       baseId: numberAfter(process.command, '--base-id'),

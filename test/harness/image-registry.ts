@@ -57,11 +57,11 @@ export class ImageRegistry {
   private constructor(options: RegistryOptions) {
     this.#options = options;
     const { tls } = options;
-    const answer = (request: IncomingMessage, response: ServerResponse): void => this.#answer(request, response);
+    const respond = (request: IncomingMessage, response: ServerResponse): void => this.#respond(request, response);
     this.#server =
       tls === undefined
-        ? createPlainServer(answer)
-        : createTlsServer({ cert: tls.certificate, key: tls.privateKey }, answer);
+        ? createPlainServer(respond)
+        : createTlsServer({ cert: tls.certificate, key: tls.privateKey }, respond);
   }
 
   static async start(options: RegistryOptions = {}): Promise<ImageRegistry> {
@@ -114,7 +114,7 @@ export class ImageRegistry {
     this.#server.closeAllConnections();
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  #respond(request: IncomingMessage, response: ServerResponse): void {
     const { url = '', headers } = request;
     this.requests.push(`${request.method} ${url}`);
     this.authorizations.push(headers.authorization ?? '');
@@ -153,8 +153,9 @@ export class ImageRegistry {
 
   #giveToken(query: URLSearchParams, authorization: string | undefined, response: ServerResponse): void {
     const isUser = this.#options.user === undefined || authorization === this.#basic();
-    const isAsked = query.get('service') === 'registry.test' && /^repository:.+:pull$/.test(query.get('scope') ?? '');
-    if (!isUser || !isAsked) response.writeHead(isAsked ? 401 : 400).end();
+    const isExpectedScope =
+      query.get('service') === 'registry.test' && /^repository:.+:pull$/.test(query.get('scope') ?? '');
+    if (!isUser || !isExpectedScope) response.writeHead(isExpectedScope ? 401 : 400).end();
     else response.end(JSON.stringify({ token }));
   }
 

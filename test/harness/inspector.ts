@@ -3,21 +3,21 @@ import { eventually } from './eventually.ts';
 /** A Node program that was started with `--inspect`, through the Chrome DevTools protocol. */
 export class Inspector {
   readonly #socket: WebSocket;
-  readonly #answers = new Map<number, (result: unknown) => void>();
+  readonly #pending = new Map<number, (result: unknown) => void>();
   #calls = 0;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
     socket.addEventListener('message', ({ data }) => {
       const { id, result } = JSON.parse(String(data)) as { id?: number; result?: unknown };
-      if (id !== undefined) this.#answers.get(id)?.(result);
+      if (id !== undefined) this.#pending.get(id)?.(result);
     });
   }
 
   static async attach(port: number): Promise<Inspector> {
     const [target] = await eventually('the inspector answers', async () => {
-      const answer = await fetch(`http://127.0.0.1:${port}/json/list`);
-      return (await answer.json()) as { webSocketDebuggerUrl: string }[];
+      const response = await fetch(`http://127.0.0.1:${port}/json/list`);
+      return (await response.json()) as { webSocketDebuggerUrl: string }[];
     });
     const socket = new WebSocket(target!.webSocketDebuggerUrl);
     await new Promise((resolve, reject) => {
@@ -30,7 +30,7 @@ export class Inspector {
   call(method: string, params: object = {}): Promise<unknown> {
     const id = ++this.#calls;
     const { promise, resolve } = Promise.withResolvers<unknown>();
-    this.#answers.set(id, resolve);
+    this.#pending.set(id, resolve);
     this.#socket.send(JSON.stringify({ id, method, params }));
     return promise;
   }

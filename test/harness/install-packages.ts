@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 
-export interface WantedPackages {
+export interface RequiredPackages {
   /** Name of the package for users. */
   readonly name: string;
   readonly packages: readonly string[];
@@ -13,7 +13,7 @@ export interface WantedPackages {
 }
 
 /** @throws ChartpilotError if nothing may be installed, or the program is missing afterwards */
-export function installPackages({ name, packages, hint, find }: WantedPackages): void {
+export function installPackages({ name, packages, hint, find }: RequiredPackages): void {
   if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) {
     throw new ChartpilotError('FILE_UNREADABLE', `no ${name} on this machine, and it may not be installed from here`, {
       hint,

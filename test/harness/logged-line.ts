@@ -28,8 +28,8 @@ function textPattern(event: LogEventId, fields: Readonly<Record<string, FieldPat
     inMessage.add(name);
     return fields[name] === undefined ? '.*?' : valuePattern(fields[name]);
   });
-  const others = Object.entries(fields).filter(([name]) => !inMessage.has(name));
-  const conditions = others.map(([name, value]) => `(?=.* {2}${escaped(name)}=${textValue(value)})`);
+  const otherFields = Object.entries(fields).filter(([name]) => !inMessage.has(name));
+  const conditions = otherFields.map(([name, value]) => `(?=.* {2}${escaped(name)}=${textValue(value)})`);
   return `[^\\t]+\\t${level}\\t[^\\t]+\\t${conditions.join('')}${text}(?: {2}|$)`;
 }
 

@@ -4,7 +4,7 @@ import { threadCpuMs } from './cpu-time.ts';
 
 export interface MeasuredTurns<Result> {
   readonly result: Result;
-  readonly longestMs: number;
+  readonly maxMs: number;
   readonly sumMs: number;
 }
 
@@ -28,5 +28,5 @@ export async function measuredTurns<Result>(
   over.isIt = true;
   await watch;
   turns.sort((a, b) => b - a);
-  return { result, longestMs: turns[0] ?? 0, sumMs: turns.reduce((sum, ms) => sum + ms, 0) };
+  return { result, maxMs: turns[0] ?? 0, sumMs: turns.reduce((sum, ms) => sum + ms, 0) };
 }

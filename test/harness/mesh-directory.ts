@@ -89,8 +89,8 @@ export class MeshDirectory {
    */
   setWeights(weights: Weights): number {
     return this.edit('routes.yaml', (text) =>
-      text.replace(/(subset: (v[12])\n\s+weight: )\d+/g, (_, before: string, version: keyof Weights) => {
-        return `${before}${weights[version]}`;
+      text.replace(/(subset: (v[12])\n\s+weight: )\d+/g, (_, prefix: string, version: keyof Weights) => {
+        return `${prefix}${weights[version]}`;
       }),
     );
   }

@@ -207,7 +207,7 @@ export class Mesh {
     const agents = [this.startGateway(), ...(withSidecar ? [this.startSidecar()] : [])];
     await Promise.all(agents.map((agent) => this.waitForAgent(agent)));
     const targets = [this.httpTarget, this.httpsTarget, ...(withSidecar ? [this.sidecarTarget] : [])];
-    await Promise.all(targets.map((target) => this.waitForAnswer(target)));
+    await Promise.all(targets.map((target) => this.waitForResponse(target)));
   }
 
   /** Starts both versions of the sample service. */
@@ -216,7 +216,7 @@ export class Mesh {
     const programs = (['v1', 'v2'] as const).map((version) =>
       this.#keep(
         Program.run(`sample ${version}`, process.execPath, {
-          ...this.#surroundings(`sample-${version}`),
+          ...this.#programOptions(`sample-${version}`),
           args: [main, '--version', version, '--port', String(this.ports[version])],
         }),
       ),
@@ -237,9 +237,9 @@ export class Mesh {
       traceFile,
     });
     const args = withFlags(withFlags(usual, this.#identity?.discoveryArguments ?? []), extraArgs);
-    const surroundings = this.#surroundings('pilot-discovery');
-    const env = { ...surroundings.env, ...this.#identity?.discoveryEnvironment };
-    const program = this.#keep(Program.start('pilot-discovery', { ...surroundings, args, env }));
+    const programOptions = this.#programOptions('pilot-discovery');
+    const env = { ...programOptions.env, ...this.#identity?.discoveryEnvironment };
+    const program = this.#keep(Program.start('pilot-discovery', { ...programOptions, args, env }));
     this.discovery = { program, httpPort: http, monitoringPort: monitoring, traceFile };
     await this.#ready('the control plane is ready', program, http, '/ready');
     return this.discovery;
@@ -268,14 +268,14 @@ export class Mesh {
   /** Starts the sidecar in its own container, where another agent may replace its agent. */
   async startContainedSidecar(env: NodeJS.ProcessEnv): Promise<ContainedSidecar> {
     const labels = { app: 'sample', version: 'v1' };
-    const { surroundings, ports, args, ...command } = this.#agentCommand(
+    const { programOptions, ports, args, ...command } = this.#agentCommand(
       'sidecar',
       'sidecar',
       this.#controlPorts.sidecar,
       labels,
       [],
     );
-    const container = await Container.start({ ...surroundings, args, env: { ...command.env, ...env } });
+    const container = await Container.start({ ...programOptions, args, env: { ...command.env, ...env } });
     const { program } = container;
     this.#keep(program);
     const sidecar = { program, ...ports, container };
@@ -289,7 +289,7 @@ export class Mesh {
   }
 
   /** Waits until one request succeeds. */
-  async waitForAnswer(target: LoadTarget): Promise<void> {
+  async waitForResponse(target: LoadTarget): Promise<void> {
     await eventually(
       `an answer at port ${target.port}`,
       async () => {
@@ -362,8 +362,8 @@ export class Mesh {
       monitoringPort,
       traceFile: join(this.root, 'extra.trace.ndjson'),
     }).concat(extraArgs);
-    const surroundings = this.#surroundings('extra-discovery');
-    return ended(this.#keep(Program.start('pilot-discovery', { ...surroundings, args }, 'extra-discovery')));
+    const programOptions = this.#programOptions('extra-discovery');
+    return ended(this.#keep(Program.start('pilot-discovery', { ...programOptions, args }, 'extra-discovery')));
   }
 
   /** Runs another agent with its own ports until it exits. */
@@ -389,8 +389,8 @@ export class Mesh {
   }
 
   #startAgent(command: AgentCommand, moreEnv: NodeJS.ProcessEnv = {}): AgentProgram {
-    const { surroundings, ports, args, env } = this.#agentCommand(...command);
-    const options = { ...surroundings, args, env: { ...env, ...moreEnv } };
+    const { programOptions, ports, args, env } = this.#agentCommand(...command);
+    const options = { ...programOptions, args, env: { ...env, ...moreEnv } };
     const program = this.#keep(Program.start('pilot-agent', options, command[1]));
     return { program, ...ports };
   }
@@ -413,10 +413,10 @@ export class Mesh {
     });
     const ofMesh = withFlags(usual, this.#identity?.agentArguments ?? []);
     const args = withFlags(withFlags(ofMesh, this.#options.agentArgs ?? []), extraArgs);
-    const surroundings = { ...this.#surroundings(name), cwd: this.#folderOf(name) };
-    this.#identity?.mount(name, surroundings.cwd, this.#executable('pilot-discovery'), surroundings.env);
-    const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...surroundings.env };
-    return { surroundings, args, env, ports: { adminPort: admin, statusPort: status, traceFile } };
+    const programOptions = { ...this.#programOptions(name), cwd: this.#folderOf(name) };
+    this.#identity?.mount(name, programOptions.cwd, this.#executable('pilot-discovery'), programOptions.env);
+    const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...programOptions.env };
+    return { programOptions, args, env, ports: { adminPort: admin, statusPort: status, traceFile } };
   }
 
   /** Working directory of an agent: its own folder if it has its own secrets. */
@@ -442,7 +442,7 @@ export class Mesh {
     return program;
   }
 
-  #surroundings(name: string): Omit<ProgramOptions, 'args'> & { env: NodeJS.ProcessEnv } {
+  #programOptions(name: string): Omit<ProgramOptions, 'args'> & { env: NodeJS.ProcessEnv } {
     // A start that is still in progress when the mesh is stopped must not leave a program running.
     if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
     return {
@@ -453,9 +453,9 @@ export class Mesh {
     };
   }
 
-  async #ready(what: string, program: Program, port: number, path: string): Promise<void> {
+  async #ready(description: string, program: Program, port: number, path: string): Promise<void> {
     await eventually(
-      what,
+      description,
       async () => {
         const response = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) });
         await response.arrayBuffer();

@@ -14,7 +14,7 @@ const server = createSocket('udp4', (message, { port, address: client }) => {
   const { name = '', type } = questions[0] ?? {};
   const data = addresses.get(name);
   const flags = AUTHORITATIVE_ANSWER | (data === undefined ? nameError : 0);
-  const answers = data === undefined || type !== 'A' ? [] : [{ type: 'A' as const, name, ttl: 30, data }];
-  server.send(encode({ type: 'response', id, flags, questions, answers }), port, client);
+  const records = data === undefined || type !== 'A' ? [] : [{ type: 'A' as const, name, ttl: 30, data }];
+  server.send(encode({ type: 'response', id, flags, questions, answers: records }), port, client);
 });
 server.bind(53, address, () => process.stdout.write('ready\n'));

@@ -28,13 +28,13 @@ export class NamedPipe {
 
   /** Fills the pipe until it blocks. */
   fill(): void {
-    const own = openSync(`/proc/self/fd/${this.writeEnd}`, O_WRONLY | O_NONBLOCK);
+    const nonBlocking = openSync(`/proc/self/fd/${this.writeEnd}`, O_WRONLY | O_NONBLOCK);
     try {
-      for (;;) writeSync(own, Buffer.alloc(1, '\n'));
+      for (;;) writeSync(nonBlocking, Buffer.alloc(1, '\n'));
     } catch (error) {
       if (!isSystemError(error, 'EAGAIN')) throw error;
     } finally {
-      closeSync(own);
+      closeSync(nonBlocking);
     }
   }
 

@@ -11,7 +11,7 @@ export interface OtlpReceiver {
 
 /** A collector's OTLP/HTTP port for exporters. */
 export async function startOtlpReceiver(
-  answers: (response: ServerResponse) => void = (response) => response.end('{}'),
+  respond: (response: ServerResponse) => void = (response) => response.end('{}'),
 ): Promise<OtlpReceiver> {
   const requests: string[][] = [];
   const server = createServer(async (request, response) => {
@@ -19,7 +19,7 @@ export async function startOtlpReceiver(
     requests.push(
       body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map((s) => s.name))),
     );
-    answers(response);
+    respond(response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

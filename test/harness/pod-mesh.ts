@@ -112,7 +112,7 @@ export class PodMesh {
     for (const pod of pods) pod.agent = this.#startAgent(pod);
     await Promise.all([this.#startSample('v1'), this.#startSample('v2')]);
     await Promise.all(pods.map((pod) => this.#ready(pod)));
-    await eventually('an answer of the service', async () => (await this.ask('/')).exitCode === 0, {
+    await eventually('an answer of the service', async () => (await this.callService('/')).exitCode === 0, {
       hopeless: () => this.hopeless(),
     });
   }
@@ -128,7 +128,7 @@ export class PodMesh {
   }
 
   /** The response of the service to curl, which uses its name and no proxy settings. */
-  ask(path: string): Promise<CommandResult> {
+  callService(path: string): Promise<CommandResult> {
     const address = `http://${podService.host}${path}`;
     return this.pods.client.side.run([...curl, '5', address]);
   }
@@ -194,7 +194,7 @@ export class PodMesh {
       ...['--grpcAddr=', '--secureGRPCAddr', `:${securePort}`, '--httpAddr', '127.0.0.1:8080'],
       ...['--monitoringAddr=', '--httpsAddr=', '--trace', this.traceFileOf('pilot-discovery'), '--traceLevel', 'full'],
     ]);
-    await eventually('the control plane is ready', () => this.#answers(this.outside, 'http://127.0.0.1:8080/ready'), {
+    await eventually('the control plane is ready', () => this.#responds(this.outside, 'http://127.0.0.1:8080/ready'), {
       hopeless: () => program.hopeless(),
     });
   }
@@ -242,12 +242,12 @@ export class PodMesh {
 
   async #ready({ name, address, agent }: Pod): Promise<void> {
     const url = `http://${address}:${statusPort}/healthz/ready`;
-    await eventually(`${name} is ready`, () => this.#answers(this.outside, url), {
+    await eventually(`${name} is ready`, () => this.#responds(this.outside, url), {
       hopeless: () => agent?.hopeless(),
     });
   }
 
-  async #answers(side: NetworkSide, url: string): Promise<boolean> {
+  async #responds(side: NetworkSide, url: string): Promise<boolean> {
     await side.mustRun(...curl, '2', url);
     return true;
   }

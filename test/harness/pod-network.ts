@@ -42,7 +42,7 @@ export interface Listening {
  */
 export type Destination = `${'tcp' | 'udp' | 'reply' | 'http'} ${string}`;
 
-interface Asker {
+interface QueryProcess {
   readonly input: Writable;
   readonly lines: AsyncIterator<string>;
 }
@@ -52,7 +52,7 @@ export class NetworkSide {
   readonly pid: number;
   readonly #children: ChildProcess[];
   readonly #mounts: boolean;
-  readonly #askers = new Map<number, Asker>();
+  readonly #queryProcesses = new Map<number, QueryProcess>();
 
   /** @param mounts whether it also has its own mount namespace */
   constructor(pid: number, children: ChildProcess[], { mounts = false } = {}) {
@@ -113,29 +113,32 @@ export class NetworkSide {
   }
 
   /** The response of each destination: `15006 for 10.77.0.2:8080`, `refused`, `silent`, `closed`; for HTTP, a status other than 200. */
-  async ask(destinations: readonly Destination[], uid = 0): Promise<string[]> {
-    const { input, lines } = this.#asker(uid);
-    const answers: string[] = [];
+  async query(destinations: readonly Destination[], uid = 0): Promise<string[]> {
+    const { input, lines } = this.#queryProcess(uid);
+    const responses: string[] = [];
     for (const destination of destinations) {
       input.write(`${destination}\n`);
       const { value, done } = await lines.next();
       if (done === true) throw new Error(`whoever asks ${destination} as ${uid} has ended`);
-      answers.push(value);
+      responses.push(value);
     }
-    return answers;
+    return responses;
   }
 
   /** One Python process for each user, until the pod ends: starting it takes longer than a request. */
-  #asker(uid: number): Asker {
-    const known = this.#askers.get(uid);
+  #queryProcess(uid: number): QueryProcess {
+    const known = this.#queryProcesses.get(uid);
     if (known !== undefined) return known;
     const [program = '', ...args] = this.within([...python, `${uid}`, 'ask']);
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
     endWithRunner(child);
     this.#children.push(child);
-    const asker = { input: child.stdin, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
-    this.#askers.set(uid, asker);
-    return asker;
+    const queryProcess = {
+      input: child.stdin,
+      lines: createInterface({ input: child.stdout })[Symbol.asyncIterator](),
+    };
+    this.#queryProcesses.set(uid, queryProcess);
+    return queryProcess;
   }
 
   /** @returns the command that runs this one in the namespaces, in a folder of the machine */
@@ -160,14 +163,14 @@ export class PodNetwork {
     const children: ChildProcess[] = [];
     const [pod, neighbour] = await Promise.all([NetworkSide.make(children), NetworkSide.make(children)]);
     await link({ side: pod, name: 'eth0' }, { side: neighbour, name: 'eth0' });
-    const own = ({ v4, v6 }: { v4: string; v6: string }): string[] => [
+    const addressesOf = ({ v4, v6 }: { v4: string; v6: string }): string[] => [
       `addr add ${v4}/24 dev eth0`,
       `addr add ${v6}/64 dev eth0 nodad`,
     ];
     const { v4, v6 } = addresses.neighbour;
     await Promise.all([
-      neighbour.configure(own(addresses.neighbour)),
-      pod.configure([...own(addresses.pod), `route add default via ${v4}`, `route add ::/0 via ${v6}`]),
+      neighbour.configure(addressesOf(addresses.neighbour)),
+      pod.configure([...addressesOf(addresses.pod), `route add default via ${v4}`, `route add ::/0 via ${v6}`]),
     ]);
     // The kernel adds the local route of an IPv6 address some time after the command returned.
     await Promise.all(

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { eventually, patienceMs } from './eventually.ts';
+import { defaultDeadlineMs, eventually } from './eventually.ts';
 import { endWithRunner } from './runner-watch.ts';
 
 export interface ProgramOptions {
@@ -87,7 +87,7 @@ export class Program {
    * Waits for a matching line, starting at line `fromLine`.
    * @returns the line
    */
-  async line(pattern: RegExp, { deadlineMs = patienceMs, fromLine = 0 } = {}): Promise<string> {
+  async line(pattern: RegExp, { deadlineMs = defaultDeadlineMs, fromLine = 0 } = {}): Promise<string> {
     return eventually(`${this.name} prints ${pattern}`, () => this.lines.slice(fromLine).find((l) => pattern.test(l)), {
       deadlineMs,
       hopeless: () => this.hopeless(),

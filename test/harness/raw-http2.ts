@@ -43,10 +43,10 @@ export function uint32(value: number): Buffer {
 
 /** A number in HPACK: the part that does not fit the prefix follows in groups of seven bits. */
 function integer(value: number, prefixBits: number, first: number): number[] {
-  const most = 2 ** prefixBits - 1;
-  if (value < most) return [first | value];
-  const bytes = [first | most];
-  let rest = value - most;
+  const maxInPrefix = 2 ** prefixBits - 1;
+  if (value < maxInPrefix) return [first | value];
+  const bytes = [first | maxInPrefix];
+  let rest = value - maxInPrefix;
   for (; rest >= 128; rest >>= 7) bytes.push((rest & 127) | 128);
   return [...bytes, rest];
 }

@@ -38,14 +38,14 @@ export async function podNetwork(): Promise<PodNetwork> {
 }
 
 /** Queries the destinations and expects the response of each. */
-export async function expectAnswers(
+export async function expectResponses(
   side: NetworkSide,
   uid: number,
   expected: Record<Destination, string>,
 ): Promise<void> {
   const destinations = Object.keys(expected) as Destination[];
-  const answers = await side.ask(destinations, uid);
-  expect(Object.fromEntries(destinations.map((destination, i) => [destination, answers[i]]))).toEqual(expected);
+  const responses = await side.query(destinations, uid);
+  expect(Object.fromEntries(destinations.map((destination, i) => [destination, responses[i]]))).toEqual(expected);
 }
 
 /** Everything that a redirection may change, without counters and dates. */

@@ -14,7 +14,7 @@ import { eventually } from './eventually.ts';
 export const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
 const streamSecrets = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
 
-export interface SecretAnswer {
+export interface SecretResponse {
   readonly version: string;
   readonly nonce: string;
   readonly name: string;
@@ -26,7 +26,7 @@ export interface SecretAnswer {
 }
 
 export class SecretClient {
-  readonly responses: SecretAnswer[] = [];
+  readonly responses: SecretResponse[] = [];
   /** How the stream ended. */
   ended: string | undefined;
   readonly #connection: GrpcConnection;
@@ -37,7 +37,7 @@ export class SecretClient {
     this.#stream = connection.start(method, {});
     const reader = new FrameReader({ wholeBytes: 1 << 20 });
     this.#stream.on('data', (chunk: Buffer) => {
-      reader.push(chunk, ({ bytes }) => this.responses.push(answerOf(bytes.subarray(5))));
+      reader.push(chunk, ({ bytes }) => this.responses.push(responseOf(bytes.subarray(5))));
     });
     this.#stream.once('end', () => this.#stream.end());
     whenEnded(this.#stream, connection, (status) => {
@@ -50,15 +50,15 @@ export class SecretClient {
   }
 
   /** Sends the first request, or one for other names. */
-  ask(...names: string[]): void {
+  request(...names: string[]): void {
     this.#send({ resourceNames: names });
   }
 
-  acknowledge({ version, nonce }: SecretAnswer, ...names: string[]): void {
+  acknowledge({ version, nonce }: SecretResponse, ...names: string[]): void {
     this.#send({ resourceNames: names, versionInfo: version, responseNonce: nonce });
   }
 
-  reject({ nonce }: SecretAnswer, message: string, ...names: string[]): void {
+  reject({ nonce }: SecretResponse, message: string, ...names: string[]): void {
     this.#send({ resourceNames: names, responseNonce: nonce, errorDetail: { code: 13, message } });
   }
 
@@ -70,7 +70,7 @@ export class SecretClient {
    * Waits until this many responses have arrived in total.
    * @returns the last one
    */
-  async next(count = 1): Promise<SecretAnswer> {
+  async next(count = 1): Promise<SecretResponse> {
     return eventually(`${count} answers`, () => this.responses[count - 1], {
       everyMs: 1,
       hopeless: () => this.ended && `the stream ended: ${this.ended}`,
@@ -88,14 +88,14 @@ export class SecretClient {
   }
 }
 
-function answerOf(bytes: Uint8Array): SecretAnswer {
+function responseOf(bytes: Uint8Array): SecretResponse {
   const { versionInfo: version, nonce, resources } = fromBinary(DiscoveryResponseSchema, bytes);
   if (resources.length !== 1) throw new Error(`${resources.length} resources`);
   const secret = fromBinary(SecretSchema, resources[0]!.value);
   return { version, nonce, name: secret.name, ...contentOf(secret) };
 }
 
-function contentOf({ type }: Secret): Pick<SecretAnswer, 'chain' | 'key' | 'roots' | 'crl'> {
+function contentOf({ type }: Secret): Pick<SecretResponse, 'chain' | 'key' | 'roots' | 'crl'> {
   const text = (source: DataSource | undefined): string =>
     source?.specifier.case === 'inlineBytes' ? Buffer.from(source.specifier.value).toString() : '';
   if (type.case === 'tlsCertificate') {

@@ -5,29 +5,29 @@
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 
 /** Events that a program's main file listens to; a remaining listener would change how the next file ends. */
-const heard = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'uncaughtException', 'unhandledRejection', 'warning'];
+const observedEvents = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'uncaughtException', 'unhandledRejection', 'warning'];
 
-interface Surroundings {
+interface GlobalState {
   readonly environment: NodeJS.ProcessEnv;
   readonly directory: string;
   readonly listeners: Record<string, number>;
 }
 
-const surroundings = (): Surroundings => ({
+const globalState = (): GlobalState => ({
   environment: { ...process.env },
   directory: process.cwd(),
-  listeners: Object.fromEntries(heard.map((event) => [event, process.listenerCount(event)])),
+  listeners: Object.fromEntries(observedEvents.map((event) => [event, process.listenerCount(event)])),
 });
 
-let before: Surroundings;
+let initialState: GlobalState;
 
 beforeAll(() => {
-  before = surroundings();
+  initialState = globalState();
 });
 
 afterAll(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
   vi.resetConfig();
-  expect(surroundings(), 'what this file leaves behind in its process').toEqual(before);
+  expect(globalState(), 'what this file leaves behind in its process').toEqual(initialState);
 });

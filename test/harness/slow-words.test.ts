@@ -1,24 +1,24 @@
 import { expect, it } from 'vitest';
-import { mistakesIn } from './slow-words.ts';
+import { unexpectedErrorsIn } from './slow-words.ts';
 
-const retried = (second: number, what = 'Lease'): string =>
-  `2026-11-28T08:00:0${second}Z\twarn\telections\t${what} not available, will retry  reason="no response within 5000 ms [API_TIMEOUT]"`;
+const retried = (second: number, task = 'Lease'): string =>
+  `2026-11-28T08:00:0${second}Z\twarn\telections\t${task} not available, will retry  reason="no response within 5000 ms [API_TIMEOUT]"`;
 const broken =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
 it('mistakesIn ignores log lines that a busy machine can cause, and returns any other warning', () => {
-  expect(mistakesIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
+  expect(unexpectedErrorsIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
 });
 
 it('mistakesIn ignores a still unresponsive API server, and a Lease that was not renewed in time', () => {
   const away =
     '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
   const lost = '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';
-  expect(mistakesIn([away, lost])).toEqual([]);
-  expect(mistakesIn([lost.replace('in time', 'at all')])).toHaveLength(1);
+  expect(unexpectedErrorsIn([away, lost])).toEqual([]);
+  expect(unexpectedErrorsIn([lost.replace('in time', 'at all')])).toHaveLength(1);
 });
 
 it('mistakesIn returns a task that never completes, even if each attempt announces a retry', () => {
   const tries = [1, 2, 3, 4].map((second) => retried(second));
-  expect(mistakesIn([...tries, retried(5, 'a status')])).toEqual(tries);
+  expect(unexpectedErrorsIn([...tries, retried(5, 'a status')])).toEqual(tries);
 });

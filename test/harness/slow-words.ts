@@ -9,16 +9,16 @@ const slow = new RegExp(
   ].join('|'),
 );
 /** A retried task succeeds within this number of attempts; a task that never does is an error, whatever is logged. */
-const mostTries = 3;
+const maxAttempts = 3;
 
 /**
  * Filters a control plane's warnings and errors, without those that a busy machine causes: an API server without processor time is reported
  * as unresponsive, requests to it are retried, and a replica without any may lose its Lease. Each of these is an error if it repeats.
  */
-export function mistakesIn(troubles: readonly string[]): string[] {
+export function unexpectedErrorsIn(troubles: readonly string[]): string[] {
   const times = new Map<string, number>();
   for (const line of troubles) times.set(whatOf(line), (times.get(whatOf(line)) ?? 0) + 1);
-  return troubles.filter((line) => !slow.test(line) || times.get(whatOf(line))! > mostTries);
+  return troubles.filter((line) => !slow.test(line) || times.get(whatOf(line))! > maxAttempts);
 }
 
 /** The line without its time and counts. */

@@ -18,11 +18,11 @@ import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
 import { header } from '../fixtures/random-records.ts';
 import { adminAt, freePort, temporaryFolder } from '../fixtures/real-envoy.ts';
 
-export type Told = EventObject & Record<string, unknown>;
+export type ReceivedEvent = EventObject & Record<string, unknown>;
 
 /** Serves the effect with a machine whose readiness is scripted, with Envoy or alone. */
 export async function servingStatus(options: {
-  answer?: (event: Told) => EnvoyProbe | ReadinessRespond;
+  respond?: (event: ReceivedEvent) => EnvoyProbe | ReadinessRespond;
   port?: number;
   host?: string;
   adminPort?: number;
@@ -43,7 +43,7 @@ export async function servingStatus(options: {
 }): Promise<{
   url: string;
   runDir: string;
-  told: Told[];
+  receivedEvents: ReceivedEvent[];
   log: string[];
   order: (order: StatusHttpOrder) => void;
   stop: () => void;
@@ -52,7 +52,7 @@ export async function servingStatus(options: {
   onTestFinished(() => runDir[Symbol.dispose]());
   const access = options.access ?? new DebuggerAccess({ runDir: runDir.path });
   const trace = options.trace ?? (options.withTrace ? traceOf(access) : undefined);
-  const told: Told[] = [];
+  const receivedEvents: ReceivedEvent[] = [];
   const log: string[] = [];
   const http = statusServer({
     adminAt,
@@ -84,22 +84,22 @@ export async function servingStatus(options: {
     on: {
       '*': {
         actions: ({ event, self }) => {
-          told.push(event as Told);
-          const answer = options.answer?.(event as Told);
-          if (answer !== undefined) self.getSnapshot().children.http?.send(answer);
+          receivedEvents.push(event as ReceivedEvent);
+          const response = options.respond?.(event as ReceivedEvent);
+          if (response !== undefined) self.getSnapshot().children.http?.send(response);
         },
       },
     },
   });
   const actor = createActor(parent).start();
   onTestFinished(() => void actor.stop());
-  while (!told.some((event) => event.type.startsWith('http.'))) await sleep(5);
-  const { port } = told[0] as { port?: number };
+  while (!receivedEvents.some((event) => event.type.startsWith('http.'))) await sleep(5);
+  const { port } = receivedEvents[0] as { port?: number };
   runDirs.set(`http://127.0.0.1:${port}`, runDir.path);
   return {
     url: `http://127.0.0.1:${port}`,
     runDir: runDir.path,
-    told,
+    receivedEvents,
     log,
     order: (order) => actor.getSnapshot().children.http?.send(order),
     stop: () => void actor.stop(),

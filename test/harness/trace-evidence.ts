@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
 /** Events that explain why an Envoy exited. */
-const telling = [
+const relevantEvents = [
   ...['process.signal', 'process.spawned', 'process.exited', 'process.failed', 'epoch.failed', 'epoch.drain'],
   ...['epochs.adopted', 'succession.begin', 'succession.taken', 'restart.decided', 'restart.ended', 'child.abort'],
 ];
@@ -14,8 +14,8 @@ const maxLogLines = 60;
  */
 export function traceEvidence(traces: readonly string[], log: readonly string[] = []): string {
   const events = traces.flatMap(eventsIn).sort((a, b) => a.atMs - b.atMs);
-  const told = events.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text}`);
-  return ['events:', ...told, 'log:', ...log.slice(-maxLogLines)].join('\n');
+  const eventLines = events.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text}`);
+  return ['events:', ...eventLines, 'log:', ...log.slice(-maxLogLines)].join('\n');
 }
 
 function eventsIn(file: string): { atMs: number; text: string }[] {
@@ -23,7 +23,7 @@ function eventsIn(file: string): { atMs: number; text: string }[] {
   const startedAtMs = Date.parse(String(header?.startedAt));
   return records.flatMap(({ kind, t, from, to, event }) => {
     const type = (event as { type?: string } | undefined)?.type;
-    if (kind !== 'event' || type === undefined || !telling.includes(type)) return [];
+    if (kind !== 'event' || type === undefined || !relevantEvents.includes(type)) return [];
     const text = `${basename(file)}: ${String(from)} → ${String(to)} ${JSON.stringify(event)}`;
     return [{ atMs: startedAtMs + Number(t), text }];
   });

@@ -15,7 +15,7 @@ export class Viewer {
   /** @param port of the program, which has written its token */
   static async attach(port: number): Promise<Viewer> {
     const viewer = new Viewer();
-    const response = await ask(port, { authorization: `Bearer ${readDebuggerToken(port)}` });
+    const response = await requestStream(port, { authorization: `Bearer ${readDebuggerToken(port)}` });
     if (response.statusCode !== 200) throw new Error(`the stream is refused with ${response.statusCode}`);
     response.setEncoding('utf8').on('data', (chunk: string) => (viewer.text += chunk));
     response.on('end', () => (viewer.isWhole ??= true));
@@ -29,20 +29,22 @@ export class Viewer {
 }
 
 /** A request on its own connection, sent unchanged, with any `Host`. */
-export async function ask(
+export async function requestStream(
   port: number,
   headers: Record<string, string> = {},
   { path = '/debug/trace', host = '127.0.0.1' } = {},
 ): Promise<IncomingMessage> {
-  const asked = request({ host, port, path, headers, agent: false });
-  asked.on('error', () => {});
-  asked.end();
-  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const sentRequest = request({ host, port, path, headers, agent: false });
+  sentRequest.on('error', () => {});
+  sentRequest.end();
+  const [response] = (await once(sentRequest, 'response')) as [IncomingMessage];
   return response;
 }
 
-export async function answerTo(...args: Parameters<typeof ask>): Promise<[status: number | undefined, text: string]> {
-  const response = await ask(...args);
+export async function responseTo(
+  ...args: Parameters<typeof requestStream>
+): Promise<[status: number | undefined, text: string]> {
+  const response = await requestStream(...args);
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) text += chunk as string;
   return [response.statusCode, text];

@@ -11,7 +11,7 @@ const update = process.env.UPDATE_TRANSCRIPTS === '1';
 const folder = join(import.meta.dirname, '../transcripts');
 
 /** Output lines of one program in one scene. */
-export interface Said {
+export interface ProgramOutput {
   readonly program: string;
   readonly lines: readonly string[];
 }
@@ -24,23 +24,23 @@ interface LogLine {
 }
 
 /** Lines of a scene that are not log lines of level debug or info. A healthy scene has none. */
-export function troubles(said: readonly Said[]): string[] {
-  return said.flatMap(({ program, lines }) =>
+export function troubles(outputs: readonly ProgramOutput[]): string[] {
+  return outputs.flatMap(({ program, lines }) =>
     lines.filter((line) => !['debug', 'info'].includes(parsed(line)?.level ?? '')).map((line) => `${program}: ${line}`),
   );
 }
 
 /** Compares a scene with its file, which contains each line once. UPDATE_TRANSCRIPTS=1 rewrites the file. */
-export function expectTranscript(scene: string, said: readonly Said[]): void {
+export function expectTranscript(scene: string, outputs: readonly ProgramOutput[]): void {
   const file = join(folder, `${scene}.txt`);
-  const seen = new Set(said.flatMap(({ program, lines }) => lines.flatMap((line) => normalised(program, line))));
+  const seen = new Set(outputs.flatMap(({ program, lines }) => lines.flatMap((line) => normalised(program, line))));
   const stored = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
   const optional = new Set(stored.filter((line) => line.startsWith('? ')).map((line) => line.slice(2)));
   if (update) {
     // A line that was missing in a run becomes optional.
-    const gone = stored.map((line) => line.replace(/^\? /, '')).filter((line) => !seen.has(line));
+    const missing = stored.map((line) => line.replace(/^\? /, '')).filter((line) => !seen.has(line));
     const all = [...seen].map((line) => (optional.has(line) ? `? ${line}` : line));
-    writeFileSync(file, [...all, ...gone.map((line) => `? ${line}`)].map((line) => `${line}\n`).join(''));
+    writeFileSync(file, [...all, ...missing.map((line) => `? ${line}`)].map((line) => `${line}\n`).join(''));
     return;
   }
   const known = new Set(stored.map((line) => line.replace(/^\? /, '')));

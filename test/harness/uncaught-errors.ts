@@ -15,7 +15,7 @@ export interface UncaughtError {
 export function uncaughtErrors(): readonly UncaughtError[] {
   const caught: UncaughtError[] = [];
   const events = ['uncaughtException', 'unhandledRejection'] as const;
-  const before = events.map((event) => process.listeners(event as 'exit'));
+  const previous = events.map((event) => process.listeners(event as 'exit'));
   for (const event of events) process.removeAllListeners(event);
   const undo = catchUncaught((error) => {
     caught.push({ error, owner: faultOwner()?.name });
@@ -24,7 +24,7 @@ export function uncaughtErrors(): readonly UncaughtError[] {
   onTestFinished(() => {
     undo();
     events.forEach((event, i) => {
-      for (const listener of before[i]!) process.on(event as 'exit', listener);
+      for (const listener of previous[i]!) process.on(event as 'exit', listener);
     });
   });
   return caught;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 /** How a file is connected to an earlier one without an import. */
-export interface Connection {
+export interface WalkConnection {
   readonly by: 'port' | 'composed in' | 'base of' | 'event';
   /** A file, or the type of an event. */
   readonly of: string;
@@ -12,7 +12,7 @@ export interface Connection {
 
 export interface VisitedFile {
   readonly file: string;
-  readonly connection?: Connection;
+  readonly connection?: WalkConnection;
 }
 
 export interface Walk {
@@ -39,5 +39,5 @@ function visitedFile(line: string): VisitedFile {
   const match = /^`([^`]+)`(?: \((port|composed in|base of|event) `([^`]+)`\))?/.exec(line);
   if (match === null) throw new Error(`a file of a walk must begin its line: ${line}`);
   const [, file, by, of] = match;
-  return { file: file!, ...(by !== undefined && { connection: { by: by as Connection['by'], of: of! } }) };
+  return { file: file!, ...(by !== undefined && { connection: { by: by as WalkConnection['by'], of: of! } }) };
 }

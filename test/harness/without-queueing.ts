@@ -16,26 +16,26 @@ export function queuedMs(pid: number): number {
 }
 
 /** Interval in milliseconds. The counters of a process disappear with it, so they are polled. */
-const lookEveryMs = 20;
+const pollIntervalMs = 20;
 
 /**
  * @param pids processes that do the work: this one, and those that it calls, also if they exit with the work. The time of one thread at a
  * time is included
  */
 export async function msWithoutQueueing(pids: readonly number[], work: () => Promise<unknown>): Promise<number> {
-  const before = pids.map(queuedMs);
-  const last = [...before];
-  const look = (): void => {
+  const initial = pids.map(queuedMs);
+  const last = [...initial];
+  const poll = (): void => {
     for (const [i, pid] of pids.entries()) last[i] = Math.max(last[i]!, queuedMs(pid));
   };
-  const looking = setInterval(look, lookEveryMs);
+  const polling = setInterval(poll, pollIntervalMs);
   const begun = performance.now();
   try {
     await work();
     const took = performance.now() - begun;
-    look();
-    return Math.max(0, took - last.reduce((sum, queued, i) => sum + queued - before[i]!, 0));
+    poll();
+    return Math.max(0, took - last.reduce((sum, queued, i) => sum + queued - initial[i]!, 0));
   } finally {
-    clearInterval(looking);
+    clearInterval(polling);
   }
 }

@@ -33,7 +33,7 @@ export interface RunningXdsProxy {
   readonly activity: XdsActivity;
   readonly records: readonly TraceRecord[];
   /** Events that the agent received. */
-  readonly told: readonly AnyEventObject[];
+  readonly receivedEvents: readonly AnyEventObject[];
   /** Events of this type, in order. */
   events(type: string): AnyEventObject[];
   stop(): void;
@@ -60,7 +60,7 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
   const socket = join(folder, 'XDS');
   const activity = new XdsActivity();
   const records: TraceRecord[] = [];
-  const told: AnyEventObject[] = [];
+  const receivedEvents: AnyEventObject[] = [];
   const xdsProxy = xdsProxyWithEffects({
     discoveryAddress,
     credentials: async () => credentials,
@@ -77,14 +77,14 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
       xdsProxy,
       secrets: fromCallback<AnyEventObject>(({ receive, system }) =>
         receive((event) => {
-          told.push(event);
+          receivedEvents.push(event);
           if (bundles === 'served') system.get('xds-proxy').send({ type: 'trust-bundle.served', hash: event.hash });
         }),
       ),
     },
     actions: {
       start: sendTo('xds-proxy', { type: 'xds.start' }),
-      note: (_, { event }: { event: AnyEventObject }) => void told.push(event),
+      note: (_, { event }: { event: AnyEventObject }) => void receivedEvents.push(event),
     },
   }).createMachine({
     id: 'agent',
@@ -109,7 +109,7 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
     socket,
     activity,
     records,
-    told,
+    receivedEvents,
     events: (type) =>
       records.flatMap((record) => (record.kind === 'event' && record.event.type === type ? [record.event] : [])),
     stop: () => {
@@ -119,6 +119,6 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
     },
   };
   running.add(proxy);
-  await eventually('the xDS proxy listens', () => told.some(({ type }) => type === 'xds.listening'));
+  await eventually('the xDS proxy listens', () => receivedEvents.some(({ type }) => type === 'xds.listening'));
   return proxy;
 }

@@ -8,7 +8,7 @@ import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_p
 import { EnvoyResource } from '../../src/networking/index.ts';
 import { socketAddress } from '../../src/networking/messages/address.ts';
 import { virtualInboundListener } from '../../src/networking/traffic/resource-names.ts';
-import { patienceMs } from '../harness/eventually.ts';
+import { defaultDeadlineMs } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
@@ -145,9 +145,9 @@ function accepts(port: number): Promise<boolean> {
 }
 
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + defaultDeadlineMs;
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`waited for ${patienceMs} ms`);
+    if (performance.now() > deadline) throw new Error(`waited for ${defaultDeadlineMs} ms`);
     await sleep(20);
   }
 }

@@ -35,8 +35,11 @@ endpoints: [{ addresses: [${network.node}] }]
 `;
 
 /** The server exits with the node. */
-export async function startClusterDns(node: RunningNode, say: (line: string) => void = (line) => console.error(line)) {
-  const binary = await findOrBuild(clusterDns, say);
+export async function startClusterDns(
+  node: RunningNode,
+  report: (line: string) => void = (line) => console.error(line),
+) {
+  const binary = await findOrBuild(clusterDns, report);
   const { folder, namespaces } = node;
   const { kubeconfig, logs } = nodePaths(folder);
   const file = join(folder, 'Corefile');

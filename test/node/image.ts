@@ -16,7 +16,7 @@ export interface Image extends ImageConfiguration {
   /** Folder whose content is the only layer. */
   readonly root: string;
   /** Further images of the same layer. */
-  readonly others?: readonly ImageConfiguration[];
+  readonly otherImages?: readonly ImageConfiguration[];
 }
 
 /** A containerd and its namespaces. */
@@ -29,11 +29,11 @@ const path = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Builds an OCI layout and imports it. The layer is not compressed, which would take longer than copying it. */
 export async function importImage(image: Image, folder: string, runtime: ContainerRuntime): Promise<void> {
-  const { root, others = [] } = image;
+  const { root, otherImages = [] } = image;
   const layout = new OciLayout(join(folder, image.name.replaceAll(/\W/g, '-')), imageTimeS(), 'none');
   try {
     const layers = [await layout.addLayer(root)];
-    for (const { name, user: User, entrypoint: Entrypoint } of [image, ...others]) {
+    for (const { name, user: User, entrypoint: Entrypoint } of [image, ...otherImages]) {
       layout.addImage({
         ...{ name, tag: 'test', architecture: process.arch === 'x64' ? 'amd64' : process.arch, labels: {}, layers },
         config: { User, Entrypoint, Env: [`PATH=${path}`], WorkingDir: '/' },

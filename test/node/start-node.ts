@@ -46,9 +46,9 @@ const maxLastLines = 15;
 const never = new AbortController().signal;
 
 /** @throws ChartpilotError if a package is missing, or Error with the last lines of the programs if the node does not become ready */
-export async function startNode(say: (line: string) => void = (line) => console.error(line)): Promise<RunningNode> {
+export async function startNode(report: (line: string) => void = (line) => console.error(line)): Promise<RunningNode> {
   requireNodePackages();
-  const binary = await findOrBuild(nodeProgram, say);
+  const binary = await findOrBuild(nodeProgram, report);
   removeAbandonedCgroups();
   removeAbandonedFolders();
   const cleanups: (() => void | Promise<void>)[] = [];
@@ -71,7 +71,7 @@ export async function startNode(say: (line: string) => void = (line) => console.
     const dialer = await NodeDialer.start(namespaces, folder);
     cleanups.push(() => dialer.stop());
     const paths = nodePaths(folder);
-    const server = await startServer(namespaces, dialer, { paths, cgroup }, say);
+    const server = await startServer(namespaces, dialer, { paths, cgroup }, report);
     cleanups.push(() => server.stop());
     const run = (name: string, ...command: string[]): void => {
       const [program = '', ...args] = [...namespaces.prefix, ...command];
@@ -154,11 +154,11 @@ async function startServer(
   namespaces: NodeNamespaces,
   dialer: NodeDialer,
   { paths, cgroup }: { readonly paths: NodePaths; readonly cgroup: string },
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<RunningApiServer> {
   const [reachedAt] = (await freePorts(1)) as [number];
   await dialer.forward(reachedAt, '127.0.0.1', network.apiServerPort);
-  return startApiServer(say, [], {
+  return startApiServer(report, [], {
     ...{ prefix: namespaces.networkPrefix, port: network.apiServerPort, reachedAt },
     hosts: [network.node, network.apiServer],
     prepare: (folder) => {

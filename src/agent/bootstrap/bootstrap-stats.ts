@@ -178,7 +178,7 @@ function configuredPatterns(
     });
 }
 
-function violationOf(pattern: string): violation.Violation | undefined {
+function violationOf(pattern: string): violation.FieldViolation | undefined {
   if (pattern === '') return violation.empty();
   return pattern.length > maxPatternLength ? violation.tooLarge(maxPatternLength, pattern.length) : undefined;
 }

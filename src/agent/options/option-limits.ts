@@ -2,7 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { maxTimerMs } from '../../model/fields/duration.ts';
-import { conflict, mustBe, outOfRange, type Violation } from '../../model/fields/violation.ts';
+import { conflict, type FieldViolation, mustBe, outOfRange } from '../../model/fields/violation.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
@@ -26,7 +26,7 @@ export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
 }
 
 /** Envoy opens the file at startup, and exits if it cannot. */
-function whyNoLog(path: string): Violation | undefined {
+function whyNoLog(path: string): FieldViolation | undefined {
   try {
     const folder = dirname(path);
     const stats = statSync(path, { throwIfNoEntry: false });
@@ -75,7 +75,7 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
   return [...byPort].filter(([, uses]) => uses.length > 1).map(([port, uses]) => [port, uses.map(([name]) => name)]);
 }
 
-function whyNoFile(path: string): Violation | undefined {
+function whyNoFile(path: string): FieldViolation | undefined {
   try {
     if (statSync(path).isDirectory()) return mustBe('a file', path, { hint: 'it is a directory' });
     accessSync(path, constants.R_OK);

@@ -6,7 +6,14 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type FieldError, fail, fieldPath, ignoringUnknown } from '../../model/fields/decode.ts';
 import { maxTimerMs } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
-import { mustBe, outOfRange, tooLarge, unknownValue, type Violation, wrongType } from '../../model/fields/violation.ts';
+import {
+  type FieldViolation,
+  mustBe,
+  outOfRange,
+  tooLarge,
+  unknownValue,
+  wrongType,
+} from '../../model/fields/violation.ts';
 import {
   decodeProxyConfig,
   mergeProxyConfig,
@@ -46,7 +53,7 @@ export interface MergedSources {
 /** Size limit of a ConfigMap. The configuration is also part of the node, which is sent on each stream. */
 const maxSourceBytes = 1024 * 1024;
 
-function tooLong(bytes: number): Violation {
+function tooLong(bytes: number): FieldViolation {
   return tooLarge(maxSourceBytes, bytes, 'bytes');
 }
 

@@ -11,12 +11,12 @@ import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { checkSwitches, isOn, switchOf } from '../../model/fields/switches.ts';
 import {
+  type FieldViolation,
   mustBe,
   notAllowed,
   outOfRange,
   tooLarge,
   unknownValue,
-  type Violation,
   wrongType,
 } from '../../model/fields/violation.ts';
 import { defaultProxyConfig, maxThreads, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
@@ -389,13 +389,13 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
 /** Linux limit of one argument, without the terminating NUL. */
 const maxArgumentBytes = 128 * 1024 - 1;
 
-function whyNoArgument(text: string): Violation | undefined {
+function whyNoArgument(text: string): FieldViolation | undefined {
   if (text.includes('\0')) return notAllowed('must not contain a NUL character: Envoy gets it as an argument');
   const bytes = Buffer.byteLength(text);
   return bytes <= maxArgumentBytes ? undefined : tooLarge(maxArgumentBytes, bytes, 'bytes');
 }
 
-function whyNoObject(yaml: string): Violation | undefined {
+function whyNoObject(yaml: string): FieldViolation | undefined {
   try {
     const value: unknown = parseYaml(yaml);
     const isObject = value === null || (typeof value === 'object' && !Array.isArray(value));

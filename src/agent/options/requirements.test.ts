@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { envoyBinary, temporaryFolder, testFlags } from '../../../test/fixtures/real-envoy.ts';
-import { patienceMs } from '../../../test/harness/eventually.ts';
+import { defaultDeadlineMs } from '../../../test/harness/eventually.ts';
 import type { EnvoyFlags } from '../envoy/envoy-args.ts';
 import { requireFlags, requireFolders } from './requirements.ts';
 
@@ -34,7 +34,7 @@ describe('Envoy command line, checked before the start,', () => {
     ['a flush size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
     ['an unknown IP version', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
   ])('is rejected with %s', async (_, flags, words) => {
-    await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags }, patienceMs)).rejects.toThrow(
+    await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags }, defaultDeadlineMs)).rejects.toThrow(
       `invalid flag or environment variable: Envoy rejects its command line: ${words}`,
     );
   });

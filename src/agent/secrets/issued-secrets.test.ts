@@ -9,7 +9,7 @@ import { CertificateCaller } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenSecrets, type StartedSecrets, secretsOf, stopSecrets } from '../../../test/harness/given-secrets.ts';
-import type { SecretAnswer } from '../../../test/harness/secret-client.ts';
+import type { SecretResponse } from '../../../test/harness/secret-client.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
@@ -54,8 +54,8 @@ function secrets(port: number, env: NodeJS.ProcessEnv = {}): Promise<StartedSecr
   return givenSecrets(secretsOf({ env: environment }));
 }
 
-const uriOf = ({ chain }: SecretAnswer): string | undefined => new X509Certificate(chain).subjectAltName;
-const serialOf = ({ chain }: SecretAnswer): string => new X509Certificate(chain).serialNumber;
+const uriOf = ({ chain }: SecretResponse): string | undefined => new X509Certificate(chain).subjectAltName;
+const serialOf = ({ chain }: SecretResponse): string => new X509Certificate(chain).serialNumber;
 
 test.each([
   ['P-256', {}, 'ec'],
@@ -65,8 +65,8 @@ test.each([
   await shows();
   const started = await secrets(plane.port('ads.listening'), env);
   const [leaf, roots] = [await started.client(), await started.client()];
-  leaf.ask('default');
-  roots.ask('ROOTCA');
+  leaf.request('default');
+  roots.request('ROOTCA');
   roots.acknowledge(await roots.next(), 'ROOTCA');
   const response = await leaf.next();
   expect(uriOf(response)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart');
@@ -75,7 +75,7 @@ test.each([
   const root = new X509Certificate(roots.responses[0]!.roots);
   expect(new X509Certificate(response.chain).verify(root.publicKey)).toBe(true);
   expect(started.events('sds.serve').map(({ name }) => name)).toEqual(['ROOTCA', 'default']);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('renews the certificate with the current token each time, and updates files of OUTPUT_CERTS', async () => {
@@ -87,7 +87,7 @@ test('renews the certificate with the current token each time, and updates files
     OUTPUT_CERTS: join(directory, 'out'),
   });
   const envoy = await started.client();
-  envoy.ask('default');
+  envoy.request('default');
   const serials = new Set<string>();
   for (let count = 1; count <= 4; count++) {
     const response = await envoy.next(count);
@@ -110,11 +110,11 @@ test('trusts the roots of the current certificate however often other roots are 
   await shows();
   const started = await secrets(plane.port('ads.listening'));
   const envoy = await started.client();
-  envoy.ask('ROOTCA');
+  envoy.request('ROOTCA');
   const [ownRoot] = certificatesIn(Buffer.from((await envoy.next()).roots));
   for (let round = 1; round <= 6; round++) {
     const bundle = createAuthority(`another ${round}`).certificate;
-    started.tellRoots(`set ${round}`, [bundle]);
+    started.sendRoots(`set ${round}`, [bundle]);
     const { roots } = await envoy.next(1 + round);
     expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toHaveLength(2);
     expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toContain(ownRoot);
@@ -127,7 +127,7 @@ test('uses the current certificate in place of a rejected token', async () => {
   await shows();
   const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
   const envoy = await started.client();
-  envoy.ask('default');
+  envoy.request('default');
   await envoy.next();
   writeFileSync(tokenFile, 'nonsense');
   const second = await envoy.next(2);
@@ -143,7 +143,7 @@ test('uses the current certificate if the authority cannot verify the token beca
   await shows();
   const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
   const envoy = await started.client();
-  envoy.ask('default');
+  envoy.request('default');
   await envoy.next();
   writeFileSync(tokenFile, 'e30.e30.e30');
   await envoy.next(3);
@@ -156,7 +156,7 @@ test('gets no certificate with an invalid token, reports which credential was us
   writeFileSync(tokenFile, 'e30.e30.e30');
   const started = await secrets(plane.port('ads.listening'));
   const envoy = await started.client();
-  envoy.ask('default');
+  envoy.request('default');
   await eventually('it is told', () => started.events('secret.unavailable').length > 1);
   const [first, second] = started.events('secret.unavailable');
   expect(first!.reason).toMatch(/UNAUTHENTICATED.*\(credentials: token \.\/var/);

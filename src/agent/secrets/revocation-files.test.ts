@@ -63,7 +63,7 @@ async function start(at: () => number = Date.now) {
   const secrets = await givenSecrets({ identity: { ...identity, settings }, env: {}, vault, counts, now: at });
   const name = `file-root-crl:${directory}/ca/ca.pem~${directory}/crl/ca.crl`;
   const envoy = await secrets.client();
-  envoy.ask(name);
+  envoy.request(name);
   const lacking = () => secrets.events('secret.unavailable').filter((event) => event.name === name);
   return { envoy, name, counts, lacking };
 }

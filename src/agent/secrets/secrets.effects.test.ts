@@ -23,7 +23,7 @@ import {
   startSecrets,
   stopSecrets,
 } from '../../../test/harness/given-secrets.ts';
-import { type SecretAnswer, SecretClient } from '../../../test/harness/secret-client.ts';
+import { SecretClient, type SecretResponse } from '../../../test/harness/secret-client.ts';
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
 import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
@@ -44,7 +44,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const nothing: SecretAnswer = { version: '', nonce: '', name: '', chain: '', key: '', roots: '', crl: '' };
+const nothing: SecretResponse = { version: '', nonce: '', name: '', chain: '', key: '', roots: '', crl: '' };
 const socket = (): string => join(directory, 'uds/socket');
 const mounted = () => ({
   certificate: join(directory, 'certs/cert-chain.pem'),
@@ -95,8 +95,8 @@ test('sends certificate, key and roots to Envoy, and each change, but no respons
   const secrets = await start();
   expect(statSync(socket()).mode & 0o777).toBe(0o600);
   const [leaf, roots] = [await client(), await client()];
-  leaf.ask('default');
-  roots.ask('ROOTCA');
+  leaf.request('default');
+  roots.request('ROOTCA');
   const response = await leaf.next();
   expect(response).toMatchObject({ name: 'default', chain: first.certificate, key: first.privateKey });
   expect((await roots.next()).roots).toBe(authority.certificate);
@@ -125,7 +125,7 @@ test('serves each of three changes by a switched link, and never a key of anothe
   }
   const secrets = await start();
   const envoy = await client();
-  envoy.ask('default');
+  envoy.request('default');
   expect((await envoy.next()).chain).toBe(previous);
   for (const change of [1, 2, 3]) {
     envoy.acknowledge(envoy.responses.at(-1)!, 'default');
@@ -139,7 +139,7 @@ test('serves each of three changes by a switched link, and never a key of anothe
     code: 'PRIVATE_KEY_MISMATCH',
   });
   const late = await client();
-  late.ask('default');
+  late.request('default');
   expect((await late.next()).chain).toBe(envoy.responses.at(-1)!.chain);
   expect(envoy.responses).toHaveLength(4);
 });
@@ -147,10 +147,10 @@ test('serves each of three changes by a switched link, and never a key of anothe
 test('sends other secrets without waiting for a missing one, and that one when its files appear', async () => {
   const secrets = await start();
   const [leaf, roots, other] = [await client(), await client(), await client()];
-  leaf.ask('default');
+  leaf.request('default');
   const file = join(directory, 'more/ca.pem');
-  other.ask(`file-root:${file}`);
-  roots.ask('ROOTCA');
+  other.request(`file-root:${file}`);
+  roots.request('ROOTCA');
   write('certs/root-cert.pem', authority.certificate);
   expect((await roots.next()).roots).toBe(authority.certificate);
   write('more/ca.pem', authority.certificate);
@@ -173,7 +173,7 @@ test('serves file secrets of services to a workload without identity, and no cer
   const settings = { ...identity.settings, socket: socket() };
   const secrets = await givenSecrets({ identity: { ...identity, settings }, env: {} });
   const envoy = await secrets.client();
-  envoy.ask('default', `file-root:${mounted().roots}`);
+  envoy.request('default', `file-root:${mounted().roots}`);
   expect(await envoy.next()).toMatchObject({ name: `file-root:${mounted().roots}`, roots: authority.certificate });
   expect(envoy.responses).toHaveLength(1);
 });
@@ -183,7 +183,7 @@ test('serves a key pair and the roots of the operating system from their files',
   const { certificate, privateKey } = issue();
   const envoy = await client();
   const name = `file-cert:${mounted().certificate}~${mounted().key}`;
-  envoy.ask(name, 'file-root:system');
+  envoy.request(name, 'file-root:system');
   const responses = [await envoy.next(1), await envoy.next(2)];
   expect(responses.find((one) => one.name === name)).toMatchObject({ chain: certificate, key: privateKey });
   expect(responses.find((one) => one.name === 'file-root:system')?.roots).toContain('BEGIN CERTIFICATE');
@@ -195,10 +195,10 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
     write('certs/root-cert.pem', authority.certificate);
     await start();
     const [alone, with_] = [await client(), await client()];
-    alone.ask(name);
+    alone.request(name);
     await eventually('the end', () => alone.ended);
     expect(alone.ended).toContain('NOT_FOUND');
-    with_.ask(name, 'ROOTCA');
+    with_.request(name, 'ROOTCA');
     expect((await with_.next()).name).toBe('ROOTCA');
     expect(with_.ended).toBeUndefined();
   },
@@ -208,22 +208,22 @@ test('ends each stream that requests an unavailable file secret, until the secre
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const [otherServer, more] = [await client(), await client()];
-  otherServer.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
-  more.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
+  otherServer.request('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
+  more.request('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
   await otherServer.next();
   await more.next();
   const name = `file-root:${mounted().roots}`;
   const first = await client();
-  first.ask('ROOTCA', name);
+  first.request('ROOTCA', name);
   await eventually('it is refused', () => secrets.events('sds.reject').length > 0);
   const alone = await client();
-  alone.ask(name);
+  alone.request(name);
   await eventually('the end', () => alone.ended);
   expect(alone.ended).toContain('limit of 200 secrets reached');
   otherServer.close();
   await eventually('there is room', () => secrets.events('sds.unsubscribed').length >= 99);
   const late = await client();
-  late.ask(name);
+  late.request(name);
   expect((await late.next()).name).toBe(name);
   expect((await first.next(2)).name).toBe(name);
 });
@@ -233,7 +233,7 @@ test('sends another secret to a client that subscribes to it after its acknowled
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const one = await client();
-  one.ask('default');
+  one.request('default');
   const response = await one.next();
   one.acknowledge(response, 'default');
   one.acknowledge(response, 'default', 'ROOTCA');
@@ -258,7 +258,7 @@ test("reports a rejection with Envoy's message, and sends only the next version"
   issue();
   const secrets = await start();
   const envoy = await client();
-  envoy.ask('default');
+  envoy.request('default');
   envoy.reject(await envoy.next(), 'Failed to load certificate chain', 'default');
   await eventually('it is told', () => secrets.events('sds.rejected').length > 0);
   expect(secrets.events('sds.rejected')).toEqual([
@@ -280,10 +280,10 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
   ['two megabytes', (envoy) => envoy.write(Buffer.from([0, 0, 0x20, 0, 0])), 'RESOURCE_EXHAUSTED'],
   [
     'a hundred and one names',
-    (envoy) => envoy.ask(...Array.from({ length: 101 }, (_, i) => `file-root:/${i}`)),
+    (envoy) => envoy.request(...Array.from({ length: 101 }, (_, i) => `file-root:/${i}`)),
     'INVALID',
   ],
-  ['a name of 5,000 characters', (envoy) => envoy.ask('y'.repeat(5_000)), 'INVALID_ARGUMENT'],
+  ['a name of 5,000 characters', (envoy) => envoy.request('y'.repeat(5_000)), 'INVALID_ARGUMENT'],
 ])('disconnects a client that sends %s, and serves the next one', async (_, send, code) => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
@@ -292,7 +292,7 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
   await eventually('the end', () => hostile.ended);
   expect(hostile.ended).toContain(code);
   const envoy = await client();
-  envoy.ask('ROOTCA');
+  envoy.request('ROOTCA');
   await envoy.next();
 });
 
@@ -302,13 +302,13 @@ test('limits the number of file secrets, and still serves existing ones', async 
   // An Envoy with two streams of many names, and streams of one name each.
   for (const [index, names] of [99, 99, 1, 1, 1].entries()) {
     const one = await client();
-    one.ask(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
+    one.request(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
   }
   const refusals = () => secrets.events('sds.reject');
   await eventually('some are refused', () => refusals().length === 3);
   expect(refusals()[0]!.reason).toBe('limit of 200 secrets reached');
   const envoy = await client();
-  envoy.ask('ROOTCA');
+  envoy.request('ROOTCA');
   await envoy.next();
 });
 
@@ -316,10 +316,10 @@ test('disconnects a client that changes its subscriptions endlessly, without del
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const [envoy, hostile] = [await client(), await client()];
-  envoy.ask('ROOTCA');
+  envoy.request('ROOTCA');
   await envoy.next();
   // Requests in one chunk are handled without a pause.
-  for (let i = 0; i < 5_000; i++) hostile.ask(`file-root:/nowhere/${i % 2}`);
+  for (let i = 0; i < 5_000; i++) hostile.request(`file-root:/nowhere/${i % 2}`);
   await eventually('it is let go', () => hostile.ended);
   expect(hostile.ended).toContain('RESOURCE_EXHAUSTED: subscriptions change too often');
   expect(secrets.events('sds.subscribed').length).toBeLessThan(300);
@@ -333,13 +333,13 @@ test('counts names in a first request against the same limit as later ones', asy
   const secrets = await start();
   const hostile = [await client(), await client(), await client(), await client()];
   for (const [index, one] of hostile.entries()) {
-    one.ask(...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${index}/${i}`));
+    one.request(...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${index}/${i}`));
   }
   await eventually('two are let go', () => hostile.filter(({ ended }) => ended !== undefined).length >= 2);
   expect(hostile.filter(({ ended }) => ended?.includes('subscriptions change too often') === true)).toHaveLength(2);
   expect(secrets.events('sds.subscribed')).toHaveLength(2 * 99);
   const envoy = await client();
-  envoy.ask('ROOTCA');
+  envoy.request('ROOTCA');
   await envoy.next();
 });
 
@@ -365,7 +365,7 @@ test('does not implement other methods', async () => {
   await start();
   for (const method of ['DeltaSecrets', 'FetchSecrets']) {
     const one = await client(`/envoy.service.secret.v3.SecretDiscoveryService/${method}`);
-    one.ask('default');
+    one.request('default');
     await eventually('the end', () => one.ended);
     expect(one.ended).toContain('UNIMPLEMENTED');
   }
@@ -407,9 +407,9 @@ test('trusts roots of the control plane in addition to mounted ones, and reports
   const other = createAuthority('another');
   const secrets = await start();
   const envoy = await client();
-  envoy.ask('ROOTCA');
+  envoy.request('ROOTCA');
   envoy.acknowledge(await envoy.next(), 'ROOTCA');
-  secrets.tellRoots('one', [other.certificate, authority.certificate]);
+  secrets.sendRoots('one', [other.certificate, authority.certificate]);
   const both = await envoy.next(2);
   expect(both.roots.match(/BEGIN/g)).toHaveLength(2);
   expect(both.roots).toContain(other.certificate);
@@ -417,14 +417,14 @@ test('trusts roots of the control plane in addition to mounted ones, and reports
   envoy.acknowledge(both, 'ROOTCA');
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
   // The same set in another order is not sent again, and reported immediately.
-  secrets.tellRoots('two', [authority.certificate, other.certificate]);
+  secrets.sendRoots('two', [authority.certificate, other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 1);
   expect(secrets.events('trust-bundle.served').map(({ hash }) => hash)).toEqual(['one', 'two']);
   expect(envoy.responses).toHaveLength(2);
   // No client is subscribed to roots.
   envoy.close();
   await eventually('it has left', () => secrets.events('sds.unsubscribed').length > 0);
-  secrets.tellRoots('three', [other.certificate]);
+  secrets.sendRoots('three', [other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
 });
 

@@ -1,6 +1,6 @@
 /** Addresses of the application's metrics: `ISTIO_PROMETHEUS_ANNOTATIONS` (spec/agent.md §6.4). */
 
-import { mustBe, notAllowed, tooLarge, type Violation, wrongType } from '../../model/fields/violation.ts';
+import { type FieldViolation, mustBe, notAllowed, tooLarge, wrongType } from '../../model/fields/violation.ts';
 import {
   type Fields,
   type InvalidVariable,
@@ -67,6 +67,6 @@ function portIn(text: string): number | undefined {
   return port >= 1 && port <= 65_535 ? port : undefined;
 }
 
-function noPort(value: unknown): Violation {
+function noPort(value: unknown): FieldViolation {
   return mustBe('a port from 1 to 65535', value);
 }

@@ -1,13 +1,13 @@
 /** Decodes environment variables with JSON that the injector has written. */
-import { mustBe, type Violation, wrongType } from '../../model/fields/violation.ts';
+import { type FieldViolation, mustBe, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export class VariableMistake extends Error {
   /** Path of the field, such as `targets[0].port`; empty for the whole value. */
   readonly field: string;
-  readonly violation: Violation;
+  readonly violation: FieldViolation;
 
-  constructor(field: string, violation: Violation) {
+  constructor(field: string, violation: FieldViolation) {
     super(field === '' ? violation.message : `${field}: ${violation.message}`);
     this.field = field;
     this.violation = violation;

@@ -24,7 +24,11 @@ const protectedPages: readonly (readonly [string, string])[] = [
 test.each(protectedPages)(
   'rejects %s %s by another local user, even with heap snapshots enabled',
   async (method, path) => {
-    const { url, told, runDir } = await servingStatus({
+    const {
+      url,
+      receivedEvents: told,
+      runDir,
+    } = await servingStatus({
       heapSnapshots: true,
       withTrace: true,
       orderSuccessor: () => {},

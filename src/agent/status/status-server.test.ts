@@ -11,7 +11,7 @@ import { header } from '../../../test/fixtures/random-records.ts';
 import { freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
-import { authorizationFor, servingStatus, type Told } from '../../../test/harness/status-port.ts';
+import { authorizationFor, type ReceivedEvent, servingStatus } from '../../../test/harness/status-port.ts';
 import { DnsNames } from '../../runtime/dns/dns-names.ts';
 import type { NameInfo } from '../../runtime/dns/name-table.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
@@ -21,7 +21,7 @@ import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { atOnce } from '../../runtime/turns.ts';
 
-const ready = (event: Told): ReadinessRespond => ({
+const ready = (event: ReceivedEvent): ReadinessRespond => ({
   type: 'readiness.respond',
   request: event.request as number,
   ready: true,
@@ -30,13 +30,13 @@ const ready = (event: Told): ReadinessRespond => ({
   listenersHeldMs: 0,
 });
 
-const onReadiness = (answer: (event: Told) => EnvoyProbe | ReadinessRespond) => (event: Told) =>
+const onReadiness = (answer: (event: ReceivedEvent) => EnvoyProbe | ReadinessRespond) => (event: ReceivedEvent) =>
   event.type === 'readiness.requested' ? answer(event) : (undefined as never);
 
 test('§6.2: /healthz/ready returns the readiness of the status actor, without a body', async () => {
   let isReady = true;
   const { url, log } = await servingStatus({
-    answer: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
+    respond: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
   });
   const first = await fetch(`${url}/healthz/ready`);
   expect([first.status, await first.text()]).toEqual([200, '']);
@@ -50,8 +50,8 @@ test('§6.2: /healthz/ready returns the readiness of the status actor, without a
 });
 
 test("§6.3: probes Envoy's admin interface when ordered, and reports a refused connection", async () => {
-  const { url, told } = await servingStatus({
-    answer: (event) => {
+  const { url, receivedEvents: told } = await servingStatus({
+    respond: (event) => {
       if (event.type === 'readiness.requested')
         return { type: 'envoy.probe', request: event.request as number, at: 'admin' };
       if (event.type !== 'envoy.responded') return undefined as never;
@@ -80,9 +80,13 @@ test('§6.3: caches a positive response until it expires or is invalidated, and 
   const child = spawn('sleep', ['60']);
   onTestFinished(() => void child.kill('SIGKILL'));
   const { port: adminPort } = envoy.address() as { port: number };
-  const { url, told, order } = await servingStatus({
+  const {
+    url,
+    receivedEvents: told,
+    order,
+  } = await servingStatus({
     adminPort,
-    answer: onReadiness((event) => ({ ...ready(event), ready: state === 'LIVE', heldMs })),
+    respond: onReadiness((event) => ({ ...ready(event), ready: state === 'LIVE', heldMs })),
   });
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: child.pid! });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
@@ -124,9 +128,13 @@ test('requests readiness again if the cached response is invalidated while Envoy
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  const { url, told, order } = await servingStatus({
+  const {
+    url,
+    receivedEvents: told,
+    order,
+  } = await servingStatus({
     adminPort,
-    answer: onReadiness((event) => ({ ...ready(event), ready: event.request === 1, heldMs: 1 })),
+    respond: onReadiness((event) => ({ ...ready(event), ready: event.request === 1, heldMs: 1 })),
   });
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
@@ -184,9 +192,13 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
   );
   const held: (() => void)[] = [];
   const { pid } = process;
-  const { url, order, told } = await servingStatus({
+  const {
+    url,
+    order,
+    receivedEvents: told,
+  } = await servingStatus({
     adminPort: former!,
-    answer: (event) => {
+    respond: (event) => {
       if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: 1, at: 'admin' };
       if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
@@ -216,9 +228,13 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
   let held = { heldMs: 0, listenersHeldMs: 0 };
-  const { url, told, order } = await servingStatus({
+  const {
+    url,
+    receivedEvents: told,
+    order,
+  } = await servingStatus({
     adminPort,
-    answer: (event) => {
+    respond: (event) => {
       if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: event.request as number, at };
       if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ...held };
@@ -275,7 +291,7 @@ test("§6.4: returns the agent's own metrics if Envoy does not respond, and coun
 });
 
 test('§6.2: /quitquitquit requires POST', async () => {
-  const { url, told } = await servingStatus({});
+  const { url, receivedEvents: told } = await servingStatus({});
   expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
   expect(told.some((event) => event.type === 'quit.requested')).toBe(false);
   const response = await fetch(`${url}/quitquitquit`, { method: 'POST' });
@@ -293,7 +309,11 @@ test('§6.2: /drain requires POST, and drains the serving Envoy without ending i
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  const { url, told, order } = await servingStatus({
+  const {
+    url,
+    receivedEvents: told,
+    order,
+  } = await servingStatus({
     adminPort,
   });
   expect((await fetch(`${url}/drain`)).status).toBe(405);
@@ -309,7 +329,7 @@ test('§6.2: /drain requires POST, and drains the serving Envoy without ending i
 });
 
 test('§6.2: rejects forwarded requests, foreign host names and web pages before anything else on local pages', async () => {
-  const { url, told } = await servingStatus({});
+  const { url, receivedEvents: told } = await servingStatus({});
   const port = Number(new URL(url).port);
   const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {
     const outgoing = request({ host, port, path, headers, agent: false, method: 'POST' }).end();
@@ -392,7 +412,7 @@ test('§6.2: serves /debug/pprof profiles unless §1.2 --profiling disables them
 });
 
 test('§6.2: accepts /quitquitquit from IPv4 loopback on a dual-stack port', async () => {
-  const { told } = await servingStatus({ host: '::' });
+  const { receivedEvents: told } = await servingStatus({ host: '::' });
   const { port } = told[0] as unknown as { port: number };
   const status = await new Promise((resolve, reject) => {
     const outgoing = request({ host: '127.0.0.1', port, path: '/quitquitquit', method: 'POST', agent: false });
@@ -427,12 +447,12 @@ test('§6.1, §6.2: reports a port in use with instructions', async () => {
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void other.close());
   const { port } = other.address() as { port: number };
-  const { told } = await servingStatus({ port });
+  const { receivedEvents: told } = await servingStatus({ port });
   expect(told).toEqual([{ type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) }]);
 });
 
 test('§6.3: responds to pending readiness requests when the server closes', async () => {
-  const { url, told, stop } = await servingStatus({});
+  const { url, receivedEvents: told, stop } = await servingStatus({});
   const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
   while (!told.some((event) => event.type === 'readiness.requested')) await sleep(5);
   stop();
@@ -489,7 +509,7 @@ test('responds with 404 for the trace if it is disabled', async () => {
 
 test('§6.3: logs one line for concurrent readiness requests with the same result', async () => {
   const { url, log } = await servingStatus({
-    answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
+    respond: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
   });
   const ask = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
   for (let round = 0; round < 3; round++) {
@@ -507,7 +527,7 @@ test('§6.3: logs not ready as info during a start and a stop, and otherwise as 
     { ready: false, reason: 'agent is stopping' },
   ];
   const { url, log } = await servingStatus({
-    answer: onReadiness((event) => ({ ...ready(event), ...answers.shift()! })),
+    respond: onReadiness((event) => ({ ...ready(event), ...answers.shift()! })),
   });
   while (answers.length > 0) await fetch(`${url}/healthz/ready`);
   const events = ['readiness.pending', 'readiness.ready', 'readiness.lost', 'readiness.stopping'] as const;
@@ -516,9 +536,13 @@ test('§6.3: logs not ready as info during a start and a stop, and otherwise as 
 });
 
 test('§6.3: sends one event for concurrent readiness requests', async () => {
-  const waiting: Told[] = [];
-  const { url, told, order } = await servingStatus({
-    answer: onReadiness((event) => void waiting.push(event) as never),
+  const waiting: ReceivedEvent[] = [];
+  const {
+    url,
+    receivedEvents: told,
+    order,
+  } = await servingStatus({
+    respond: onReadiness((event) => void waiting.push(event) as never),
   });
   let arrived = 0;
   const count = (): void => void arrived++;
@@ -552,7 +576,7 @@ test('§6.2, §6.4: /stats/prometheus and /metrics require GET, and return the m
 });
 
 test('responds to malformed requests with an error and continues to serve', async () => {
-  const { url } = await servingStatus({ answer: onReadiness(ready) });
+  const { url } = await servingStatus({ respond: onReadiness(ready) });
   for (const target of ['//', 'http://a:99999999/', '*', '/%', 'x']) {
     const said = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
@@ -574,7 +598,7 @@ test('§6.3: reports whether an Envoy is starting before the first one serves', 
   let newest: string | undefined;
   const { url, log } = await servingStatus({
     newest: () => newest,
-    answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
+    respond: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
   });
   await fetch(`${url}/healthz/ready`);
   expect(linesOf(log, 'readiness.pending', { reason: 'no Envoy has served yet: no Envoy is running' })).toHaveLength(1);
@@ -587,7 +611,7 @@ test('§6.3: reports whether an Envoy is starting before the first one serves', 
 test('§6.2: serves metrics only to this host with METRICS_LOCALHOST_ACCESS_ONLY, and readiness to all', async () => {
   const outside = Object.values(networkInterfaces()).flatMap((all) => all?.filter(({ internal }) => !internal) ?? []);
   const address = outside.find(({ family }) => family === 'IPv4')?.address ?? '127.0.0.1';
-  const { url } = await servingStatus({ metricsForThisHost: true, host: '0.0.0.0', answer: onReadiness(ready) });
+  const { url } = await servingStatus({ metricsForThisHost: true, host: '0.0.0.0', respond: onReadiness(ready) });
   const { port } = new URL(url);
   expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
   if (address === '127.0.0.1') return;
@@ -642,10 +666,10 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     return path.includes('virtualInbound') ? inbound : {};
   });
   const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
-  const { url, told } = await servingStatus({
+  const { url, receivedEvents: told } = await servingStatus({
     adminPort,
     application,
-    answer: (event) => {
+    respond: (event) => {
       if (event.type === 'readiness.requested') {
         return { type: 'envoy.probe', request: event.request, at: 'admin' } as EnvoyProbe;
       }

@@ -424,7 +424,7 @@ test.each([
   expect(responses[0]!.errorDetail?.message).toEqual(
     refused === undefined ? undefined : expect.stringMatching(refused),
   );
-  const received = proxy.told.filter(({ type }) => type === 'trust-bundle.received');
+  const received = proxy.receivedEvents.filter(({ type }) => type === 'trust-bundle.received');
   expect(received.flatMap(({ roots }) => roots as string[]).map((pem) => pem.trim())).toEqual(
     told.map((pem) => pem.trim()),
   );

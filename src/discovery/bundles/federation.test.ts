@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
-import { askForCertificate, serverName } from '../../../test/harness/certificate-caller.ts';
+import { requestCertificateChain, serverName } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenAuthority } from '../../../test/harness/given-authority.ts';
@@ -124,7 +124,7 @@ async function acceptedIdentity(
   const keyPair = { chain: `${leaf}${between?.certificate.pem ?? ''}`, key };
   const client = given.caller.client(plane.port('ads.listening'), keyPair);
   try {
-    const [first] = await askForCertificate(client, { csr: makeRequest(key, []) });
+    const [first] = await requestCertificateChain(client, { csr: makeRequest(key, []) });
     return readCertificates(first!)[0]!.alternativeNames?.uris[0];
   } catch {
     return undefined;
@@ -134,7 +134,7 @@ async function acceptedIdentity(
 /** Common names of the roots that agents receive. */
 async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[]> {
   const cart = { namespace: 'shop', serviceAccount: 'cart' };
-  const [leaf] = await askForCertificate(given.caller.client(plane.port('ads.listening')), {
+  const [leaf] = await requestCertificateChain(given.caller.client(plane.port('ads.listening')), {
     csr: makeRequest(key, []),
     bearer: await given.caller.token(cart),
   });
@@ -165,7 +165,7 @@ it('each pool of roots only signs for its own trust domain', async () => {
   expect(await acceptedIdentity(plane, cart('bank.test'), old)).toBeUndefined();
   // The issuer of the endpoint's certificate is not trusted for workloads.
   expect(await acceptedIdentity(plane, mine, web)).toBeUndefined();
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 it('the start does not wait for bundles, and identities of missing roots are rejected', async () => {

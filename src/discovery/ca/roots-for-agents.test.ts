@@ -8,7 +8,7 @@ import { status } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { typeUrls } from '../../../test/ads-client.ts';
-import { askForCertificate, serverName } from '../../../test/harness/certificate-caller.ts';
+import { requestCertificateChain, serverName } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenAuthority, servingAuthority } from '../../../test/harness/given-authority.ts';
@@ -51,7 +51,10 @@ class Agent {
       bearer: await given.caller.token(account),
       node: this.node.id,
     };
-    const chain = await askForCertificate(given.caller.client(this.#plane.port('ads.listening')), certificateRequest);
+    const chain = await requestCertificateChain(
+      given.caller.client(this.#plane.port('ads.listening')),
+      certificateRequest,
+    );
     this.#chains.push(chain[0]!);
   }
 
@@ -217,7 +220,7 @@ describe('the distributed roots', () => {
     for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
     await stage(plane, 'steady');
     expect((await page(plane)).roots).toHaveLength(1);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   });
 
   it('can be acknowledged with delta xDS', async () => {
@@ -286,7 +289,9 @@ describe('roots of the mesh configuration', () => {
     return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
   };
   const openAs = (plane: ControlPlane, issuer: typeof meshRoot) =>
-    askForCertificate(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), { csr: makeRequest(key, []) });
+    requestCertificateChain(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), {
+      csr: makeRequest(key, []),
+    });
 
   it('verify their own trust domain only, so that a root of another domain cannot sign for the mesh', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));

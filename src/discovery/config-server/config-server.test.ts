@@ -70,7 +70,7 @@ test.each(['sotw', 'delta'])(
       'it is gone',
       async () => !(await plane.subscribe()).clusters.includes('outbound|80||more.example.com'),
     );
-    expect([...feeder.departures(), ...plane.departures()]).toEqual([]);
+    expect([...feeder.deviations(), ...plane.deviations()]).toEqual([]);
     expect(plane.troubles().filter((line) => line.includes('config-source'))).toEqual([]);
   },
 );

@@ -57,7 +57,7 @@ test('a change that a registry makes by itself is pushed', async () => {
   stream.send({ typeUrl: stream.responses[0]!.typeUrl, responseNonce: stream.responses[0]!.nonce });
   registry().putService(cart!);
   expect((await stream.next()).resources.length).toBe(clusters.length + 1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('the start waits for the first list of a registry and reports this', async () => {
@@ -69,7 +69,7 @@ test('the start waits for the first list of a registry and reports this', async 
   registry().list();
   await plane.ready();
   expect((await plane.subscribe()).clusters).toContain(cartCluster);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('the start continues if a list is late, and the list applies later', async () => {
@@ -81,5 +81,5 @@ test('the start continues if a list is late, and the list applies later', async 
   stream.send({ typeUrl: stream.responses[0]!.typeUrl, responseNonce: stream.responses[0]!.nonce });
   registry().putService(cart!);
   expect((await stream.next()).resources.length).toBe(clusters.length + 1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });

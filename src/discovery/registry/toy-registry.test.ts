@@ -167,7 +167,7 @@ test('a registry that is added at runtime has its own actor, and its services ar
   offer(offerOf(catalogue));
   expect((await stream.next()).resources.length).toBe(clusters.length + 1);
   expect(actorsOf(plane).length).toBe(previous + 1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a change in the catalogue is pushed, as endpoints only if only an address changed', async () => {
@@ -178,7 +178,7 @@ test('a change in the catalogue is pushed, as endpoints only if only an address 
   expect(await next()).toEqual(['10.1.1.1']);
   catalogue.publish({ cart: ['10.1.1.1', '10.1.1.2'] });
   expect(await next()).toEqual(['10.1.1.1', '10.1.1.2']);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a registry that replaces another becomes active when it has delivered everything, so no endpoint is removed', async () => {
@@ -199,7 +199,7 @@ test('a registry that replaces another becomes active when it has delivered ever
   expect((await plane.subscribe()).clusters).not.toContain('outbound|80||gone.toy');
   second.publish({ cart: ['10.2.2.2', '10.2.2.3'] });
   expect(await next()).toEqual(['10.2.2.2', '10.2.2.3']);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a registry that is synced at once without a notification can replace another', async () => {
@@ -215,7 +215,7 @@ test('a registry that is synced at once without a notification can replace anoth
   };
   offer({ ...{ provider: toy.provider, clusterId: toy.cluster, revision: '2' }, create: make });
   expect(await next()).toEqual(['10.2.2.2']);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a failed registry keeps its content, is created again after a second, and continues', async () => {
@@ -238,7 +238,7 @@ test('a failed registry keeps its content, is created again after a second, and 
   catalogue.publish({ cart: ['10.1.1.2'] });
   catalogue.refuses = false;
   expect(await next()).toEqual(['10.1.1.2']);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a removed registry is removed with its endpoints and services', async () => {
@@ -251,7 +251,7 @@ test('a removed registry is removed with its endpoints and services', async () =
   offer();
   expect((await stream.next()).resources.length).toBe(clusters.length - 1);
   expect(catalogue.clients.size).toBe(0);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('an unresponsive registry does not prevent serving others, and is served when it recovers', async () => {
@@ -264,5 +264,5 @@ test('an unresponsive registry does not prevent serving others, and is served wh
   catalogue.refuses = false;
   catalogue.publish({ cart: ['10.1.1.1'] });
   expect((await stream.next()).resources.length).toBe(clusters.length + 1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });

@@ -9,7 +9,7 @@ import type { Pod, Texts } from '../pod/pod.ts';
 import { parseYamlText } from '../yaml-text.ts';
 
 /** Returns `undefined` for a valid value. */
-type Check = (value: string) => violation.Violation | undefined;
+type Check = (value: string) => violation.FieldViolation | undefined;
 
 const items = (value: string): string[] => (value === '' ? [] : value.split(',').map((item) => item.trim()));
 const isPort = (item: string): boolean => /^\d{1,5}$/.test(item) && Number(item) <= 65_535;

@@ -39,7 +39,7 @@ export function mergesMetrics({ scrape, port }: ScrapeSettings, statusPort: numb
 }
 
 /** `undefined` for a valid port. */
-export function scrapePortError({ port = '' }: ScrapeSettings): violation.Violation | undefined {
+export function scrapePortError({ port = '' }: ScrapeSettings): violation.FieldViolation | undefined {
   return reservedPorts.has(Number(port)) ? violation.notAllowed('must not be a port of the sidecar', port) : undefined;
 }
 

@@ -9,7 +9,7 @@ import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
-import type { Violation } from '../fields/violation.ts';
+import type { FieldViolation } from '../fields/violation.ts';
 import { type KindName, kinds, writtenKind } from '../kinds/index.ts';
 import type { MetadataTexts } from '../kinds/kind.ts';
 import { metadataWarnings } from '../kinds/metadata-warnings.ts';
@@ -312,7 +312,7 @@ class DocumentReader {
     severity: Problem['severity'],
     path: string,
     field: string,
-    violation: Violation,
+    violation: FieldViolation,
     key?: ConfigKey,
   ): void {
     const position = this.document.positionOf(joined(path, field));
@@ -322,7 +322,7 @@ class DocumentReader {
   private report(
     severity: Problem['severity'],
     { line, column }: YamlPosition,
-    violation: Violation,
+    violation: FieldViolation,
     about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
   ): void {
     const { key, isSure = true, ...rest } = about;

@@ -41,7 +41,7 @@ export interface SkippedObject {
   readonly problem?: {
     /** An error if the object seems to restrict access: nothing else reports a skipped restriction. */
     readonly severity: 'error' | 'warning';
-    readonly violation: violation.Violation;
+    readonly violation: violation.FieldViolation;
   };
 }
 
@@ -190,7 +190,7 @@ export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | Skipp
   return withMetadata(body, value.metadata, errors, known.scope);
 }
 
-const outsideSpec: violation.Violation = {
+const outsideSpec: violation.FieldViolation = {
   code: 'FIELD_UNKNOWN',
   message: 'unknown field; fields of the object belong under spec',
 };
@@ -269,7 +269,7 @@ function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: B
   return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
 
-function nameViolation(name: unknown, allowed: string): violation.Violation {
+function nameViolation(name: unknown, allowed: string): violation.FieldViolation {
   if (name === undefined || name === null) return violation.missing();
   return violation.mustBe(`a name of lower-case ${allowed}`, name);
 }
@@ -335,7 +335,7 @@ function intendedKey(value: Readonly<Record<string, unknown>>, written: string):
   return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
 }
 
-function mistakenFor(meant: KindName, kind: string, apiVersion: string): violation.Violation {
+function mistakenFor(meant: KindName, kind: string, apiVersion: string): violation.FieldViolation {
   const { group, versions } = kinds[meant];
   const right = `${group}/${versions[0]}`;
   return kind === meant
@@ -359,9 +359,9 @@ function skipped(group: string, kind: string, apiVersion: string): SkippedObject
   return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', violation: found } };
 }
 
-function reasonToSkip(group: string, kind: string, apiVersion: string): violation.Violation {
+function reasonToSkip(group: string, kind: string, apiVersion: string): violation.FieldViolation {
   const got = `${apiVersion} ${kind}`;
-  const unsupported = (why: string): violation.Violation => ({
+  const unsupported = (why: string): violation.FieldViolation => ({
     ...{ code: 'KIND_UNSUPPORTED', got },
     message: `${kind} (${apiVersion}) ${why}: the object is skipped`,
   });

@@ -1,6 +1,6 @@
 /** A problem of written configuration, with enough detail to fix it. */
 import { visibleLine } from '../../runtime/visible-text.ts';
-import type { Violation } from '../fields/violation.ts';
+import type { FieldViolation } from '../fields/violation.ts';
 import type { ConfigKey } from './config.ts';
 
 export interface Problem {
@@ -54,7 +54,14 @@ export function problemText(problem: Problem): string {
   return isNamed ? `${text}${other}` : `${text}${other} [${problem.code}]`;
 }
 
-export function violationIn({ code, message, expected, got, near, beside }: Violation): Pick<Problem, keyof Violation> {
+export function violationIn({
+  code,
+  message,
+  expected,
+  got,
+  near,
+  beside,
+}: FieldViolation): Pick<Problem, keyof FieldViolation> {
   return {
     ...{ code, message },
     ...(expected !== undefined && { expected }),

@@ -19,7 +19,7 @@ export type Decoded<A> = E.Either<NonEmptyArray<FieldError>, A>;
 
 export type Decoder<A> = (value: unknown, path: string) => Decoded<A>;
 
-export function fail(path: string, found: violation.Violation): Decoded<never> {
+export function fail(path: string, found: violation.FieldViolation): Decoded<never> {
   return E.left([violation.fieldError(path, found)]);
 }
 

@@ -1,8 +1,8 @@
 /** Warnings about `*` in exact and prefix matches, which compare it literally. */
-import { doubtful, type Violation } from './violation.ts';
+import { doubtful, type FieldViolation } from './violation.ts';
 
 /** @param correction how this kind matches all paths below the given one */
-export function literalStarInPath(path: string, correction: (below: string) => string): Violation | undefined {
+export function literalStarInPath(path: string, correction: (below: string) => string): FieldViolation | undefined {
   const star = path.indexOf('*');
   if (star < 0) return undefined;
   const isAtEnd = star === path.length - 1;

@@ -78,7 +78,7 @@ const options: ReadonlyMap<string, readonly string[]> = new Map([
 /** One command. Parameters may contain anything but the closing parenthesis. */
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
-export function logFormatViolation(format: string): violation.Violation | undefined {
+export function logFormatViolation(format: string): violation.FieldViolation | undefined {
   for (let at = format.indexOf('%'); at !== -1; at = format.indexOf('%', at)) {
     command.lastIndex = at;
     const found = command.exec(format);
@@ -94,7 +94,7 @@ export function logFormatViolation(format: string): violation.Violation | undefi
   return undefined;
 }
 
-function commandViolation([all, name, parameters, length]: RegExpExecArray): violation.Violation | undefined {
+function commandViolation([all, name, parameters, length]: RegExpExecArray): violation.FieldViolation | undefined {
   // `%%` is an escaped percent sign.
   if (name === undefined) return undefined;
   const takes = commands.get(name);

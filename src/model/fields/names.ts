@@ -33,11 +33,11 @@ export function isHostOrWildcard(text: string): boolean {
 }
 
 /** Also accepts partial wildcards: `*x.example.com`, `*-x.example.com`. */
-export function anyHostViolation(host: string): violation.Violation | undefined {
+export function anyHostViolation(host: string): violation.FieldViolation | undefined {
   return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostViolation(host);
 }
 
-export function partialWildcardWarning(host: string): violation.Violation | undefined {
+export function partialWildcardWarning(host: string): violation.FieldViolation | undefined {
   const partial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
   return partial
     ? violation.doubtful(`${host} matches every name with this suffix, also in other domains; did you mean *.?`)
@@ -56,14 +56,14 @@ export function isCidr(text: string): boolean {
 }
 
 /** Rejects partial wildcards. */
-export function hostViolation(host: string): violation.Violation | undefined {
+export function hostViolation(host: string): violation.FieldViolation | undefined {
   if (isHostOrWildcard(host)) return undefined;
   if (host.includes('*')) return violation.mustBe('*, or *. and a domain, or a host name without *', host);
   return violation.mustBe('a host name', host);
 }
 
 /** `.`, `*`, `~` or a namespace. */
-export function exportTargetViolation(target: string): violation.Violation | undefined {
+export function exportTargetViolation(target: string): violation.FieldViolation | undefined {
   if (target === '.' || target === '*' || target === '~' || isDnsLabel(target)) return undefined;
   return violation.mustBe('".", "*", "~" or a namespace', target);
 }

@@ -19,14 +19,14 @@ const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
 /** `undefined` if the expression is valid. */
-export function re2Violation(regex: string, maxCharacters = maxLength): violation.Violation | undefined {
+export function re2Violation(regex: string, maxCharacters = maxLength): violation.FieldViolation | undefined {
   if (regex === '') return violation.empty();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
   return plain.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
 /** Validates an expression that is composed of valid ones: `\Q` may swallow what follows, and the total may be too large. */
-export function composedRe2Violation(regex: string): violation.Violation | undefined {
+export function composedRe2Violation(regex: string): violation.FieldViolation | undefined {
   if (!violations.has(regex)) {
     if (violations.size >= maxCached) violations.clear();
     violations.set(regex, violationOf(regex));
@@ -35,10 +35,10 @@ export function composedRe2Violation(regex: string): violation.Violation | undef
 }
 
 /** Cached, because objects are decoded again whenever their file is saved. */
-const violations = new Map<string, violation.Violation | undefined>();
+const violations = new Map<string, violation.FieldViolation | undefined>();
 const maxCached = 10_000;
 
-function violationOf(regex: string): violation.Violation | undefined {
+function violationOf(regex: string): violation.FieldViolation | undefined {
   const compiled = compile(regex);
   if (E.isLeft(compiled)) return violation.mustBe('an RE2 expression', regex, { hint: compiled.left });
   const size = maxInstructions(compiled.right);

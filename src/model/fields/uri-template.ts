@@ -16,7 +16,7 @@ const segmentPattern = new RegExp(
   `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${part}(?:/${part})*))?\\})(?<after>${characters})?)$`,
 );
 
-export function uriTemplateViolation(template: string): violation.Violation | undefined {
+export function uriTemplateViolation(template: string): violation.FieldViolation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
   if (!template.startsWith('/')) return violation.mustBe('a template that begins with /', template);
@@ -57,7 +57,7 @@ function segmentsOf(template: string): readonly string[] {
 }
 
 /** Validates a rewrite template, which references names of the matched path in braces. */
-export function uriRewriteViolation(template: string): violation.Violation | undefined {
+export function uriRewriteViolation(template: string): violation.FieldViolation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
   const isRead = /^(?:\/(?:[\w.~%!$&'()+,;:@=-]|\{[A-Za-z]\w{0,15}\})*)+$/.test(template);

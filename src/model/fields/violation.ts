@@ -6,7 +6,7 @@ import type { FieldCode } from '../../runtime/error-codes/fields.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import { nearestName } from './nearest-name.ts';
 
-export interface Violation {
+export interface FieldViolation {
   readonly code: FieldCode;
   /** The sentence without the path: `must be a duration such as "5s", got "5"`. */
   readonly message: string;
@@ -19,7 +19,7 @@ export interface Violation {
   readonly beside?: string;
 }
 
-export interface FieldError extends Violation {
+export interface FieldError extends FieldViolation {
   /** `http[0].route[1].weight`; empty for the value itself. */
   readonly path: string;
   /** The field is unknown: misspelled, or similar to no known one. A later version may define it (`ignoringUnknown` in decode.ts). */
@@ -30,11 +30,11 @@ export interface FieldError extends Violation {
 
 export type UnknownField = 'misspelt' | 'strange';
 
-export function errorsAt(path: string, violation: Violation | undefined): FieldError[] {
+export function errorsAt(path: string, violation: FieldViolation | undefined): FieldError[] {
   return violation === undefined ? [] : [fieldError(path, violation)];
 }
 
-export function fieldError(path: string, violation: Violation): FieldError {
+export function fieldError(path: string, violation: FieldViolation): FieldError {
   return { path, ...violation };
 }
 
@@ -61,31 +61,37 @@ interface Detail {
   readonly hint?: string | undefined;
 }
 
-function expectation(code: FieldCode, verb: 'be' | 'have', expected: string, got: string, hint?: string): Violation {
+function expectation(
+  code: FieldCode,
+  verb: 'be' | 'have',
+  expected: string,
+  got: string,
+  hint?: string,
+): FieldViolation {
   const message = `must ${verb} ${expected}, got ${got}${hint === undefined ? '' : `: ${hint}`}`;
   return { code, message, expected, got };
 }
 
 /** `must be EXPECTED, got VALUE`: right type, wrong form. */
-export function mustBe(expected: string, value: unknown, { hint }: Detail = {}): Violation {
+export function mustBe(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
   return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
 }
 
 /** Like {@link mustBe} without the value, which is long or secret. */
-export function mustBeHidden(expected: string, { hint }: Detail = {}): Violation {
+export function mustBeHidden(expected: string, { hint }: Detail = {}): FieldViolation {
   const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
   return { code: 'FIELD_FORMAT_INVALID', message, expected };
 }
 
-export function wrongType(expected: string, value: unknown, { hint }: Detail = {}): Violation {
+export function wrongType(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
   return expectation('FIELD_TYPE_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-export function outOfRange(expected: string, value: unknown, { hint }: Detail = {}): Violation {
+export function outOfRange(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
   return expectation('FIELD_OUT_OF_RANGE', 'be', expected, shownValue(value), hint);
 }
 
-export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): Violation {
+export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): FieldViolation {
   const near = typeof value === 'string' ? nearestName(value, names) : undefined;
   const advice = near === undefined ? hint : `did you mean ${near}?`;
   const expected = names.length === 1 ? names[0]! : `one of ${names.join(', ')}`;
@@ -93,30 +99,30 @@ export function unknownValue(names: readonly string[], value: unknown, { hint }:
   return near === undefined ? found : { ...found, near };
 }
 
-export function tooLarge(max: number, count: number, unit = 'characters'): Violation {
+export function tooLarge(max: number, count: number, unit = 'characters'): FieldViolation {
   return expectation('FIELD_TOO_LARGE', 'have', `at most ${max} ${unit}`, String(count));
 }
 
-export function empty(hint?: string): Violation {
+export function empty(hint?: string): FieldViolation {
   return { code: 'FIELD_EMPTY', message: `must not be empty${hint === undefined ? '' : `: ${hint}`}` };
 }
 
 /** @param when completes "is required …": `with mode MUTUAL` */
-export function missing(when?: string): Violation {
+export function missing(when?: string): FieldViolation {
   return { code: 'FIELD_REQUIRED', message: when === undefined ? 'is required' : `is required ${when}` };
 }
 
-export function missingAny(names: readonly string[]): Violation {
+export function missingAny(names: readonly string[]): FieldViolation {
   const expected = listed(names, 'or');
   return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
 }
 
 /** @param when completes "must not be set …": `with mode SIMPLE`, `together with route` */
-export function excluded(when: string): Violation {
+export function excluded(when: string): FieldViolation {
   return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${when}` };
 }
 
-export function exclusive(names: readonly string[]): Violation {
+export function exclusive(names: readonly string[]): FieldViolation {
   return {
     code: 'FIELDS_EXCLUSIVE',
     message: `must have only one of ${listed(names)}`,
@@ -124,7 +130,7 @@ export function exclusive(names: readonly string[]): Violation {
   };
 }
 
-export function choice(names: readonly string[], given: readonly string[]): Violation {
+export function choice(names: readonly string[], given: readonly string[]): FieldViolation {
   const expected = `exactly one of ${listed(names)}`;
   return expectation(
     given.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
@@ -135,13 +141,13 @@ export function choice(names: readonly string[], given: readonly string[]): Viol
 }
 
 /** @param near the most similar known field */
-export function unknownField(near?: string): Violation {
+export function unknownField(near?: string): FieldViolation {
   if (near === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
   return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${near}?`, near };
 }
 
 /** @param beside path of the earlier value */
-export function duplicate(message: string, got?: string, beside?: string): Violation {
+export function duplicate(message: string, got?: string, beside?: string): FieldViolation {
   return {
     ...{ code: 'FIELD_DUPLICATE', message },
     ...(got !== undefined && { got: shownValue(got) }),
@@ -149,59 +155,59 @@ export function duplicate(message: string, got?: string, beside?: string): Viola
   };
 }
 
-export function conflict(message: string, got?: unknown): Violation {
+export function conflict(message: string, got?: unknown): FieldViolation {
   return { code: 'FIELD_CONFLICT', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
 /** A valid value that is not allowed in this context. */
-export function notAllowed(message: string, got?: unknown): Violation {
+export function notAllowed(message: string, got?: unknown): FieldViolation {
   return { code: 'FIELD_NOT_ALLOWED', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-export function unknownReference(message: string, got?: unknown): Violation {
+export function unknownReference(message: string, got?: unknown): FieldViolation {
   return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
 /** Part of the API, but not supported. */
-export function unsupported(message: string): Violation {
+export function unsupported(message: string): FieldViolation {
   return { code: 'FIELD_UNSUPPORTED', message };
 }
 
-export function malformed(message: string, got?: string): Violation {
+export function malformed(message: string, got?: string): FieldViolation {
   return { code: 'FIELD_FORMAT_INVALID', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
 /** Envoy would crash, or reject its entire configuration. */
-export function unsafe(message: string): Violation {
+export function unsafe(message: string): FieldViolation {
   return { code: 'FIELD_UNSAFE', message };
 }
 
 /** Warning: valid, but without effect. @param reason completes "has no effect: …" */
-export function ineffective(reason: string): Violation {
+export function ineffective(reason: string): FieldViolation {
   return { code: 'FIELD_WITHOUT_EFFECT', message: `has no effect: ${reason}` };
 }
 
 /** Warning: valid, but probably not intended. */
-export function doubtful(message: string, got?: unknown): Violation {
+export function doubtful(message: string, got?: unknown): FieldViolation {
   return { code: 'FIELD_DOUBTFUL', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
 /** Warning: an earlier route of the object matches all requests. */
-export function shadowed(message: string, beside: string): Violation {
+export function shadowed(message: string, beside: string): FieldViolation {
   return { code: 'MATCH_SHADOWED', message, beside };
 }
 
 /** Warning: supported, but removed in a later version. */
-export function deprecated(message: string): Violation {
+export function deprecated(message: string): FieldViolation {
   return { code: 'FIELD_DEPRECATED', message };
 }
 
 /** @param near the intended kind, or the group that has it */
-export function unknownKind(message: string, got: string, near?: string): Violation {
+export function unknownKind(message: string, got: string, near?: string): FieldViolation {
   return { code: 'KIND_UNKNOWN', message, got, ...(near !== undefined && { near }) };
 }
 
 /** The same violation with its consequence: `unknown field (it is ignored)`. */
-export function withConsequence<V extends Violation>(violation: V, consequence: string): V {
+export function withConsequence<V extends FieldViolation>(violation: V, consequence: string): V {
   return { ...violation, message: `${violation.message} (${consequence})` };
 }

@@ -20,7 +20,7 @@ import * as violation from '../fields/violation.ts';
 import type { WorkloadSelector } from './workloads/workload-selector.ts';
 
 /** Envoy rejects a listener with a header value that has line breaks or NUL. */
-export function lineViolation(value: string): violation.Violation | undefined {
+export function lineViolation(value: string): violation.FieldViolation | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters must be rejected
   return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
@@ -58,7 +58,7 @@ export function repetitions<A>(
 }
 
 /** Converts to lower case: DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
-export function hostText(violationOf: (host: string) => violation.Violation | undefined): Decoder<string> {
+export function hostText(violationOf: (host: string) => violation.FieldViolation | undefined): Decoder<string> {
   return mapped(
     refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
     (host) => host.toLowerCase(),
@@ -66,7 +66,7 @@ export function hostText(violationOf: (host: string) => violation.Violation | un
 }
 
 /** `[namespace/]host`: only the host is case-insensitive. */
-export function scopedHostText(violationOf: (text: string) => violation.Violation | undefined): Decoder<string> {
+export function scopedHostText(violationOf: (text: string) => violation.FieldViolation | undefined): Decoder<string> {
   return mapped(
     refine(name, (text, path) => violation.errorsAt(path, violationOf(text))),
     (text) => `${text.slice(0, text.indexOf('/') + 1)}${text.slice(text.indexOf('/') + 1).toLowerCase()}`,
@@ -86,7 +86,7 @@ export function labelErrors(map: Readonly<Record<string, string>>, path: string)
 
 const labelName = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
-function labelViolation(key: string, value: string): violation.Violation | undefined {
+function labelViolation(key: string, value: string): violation.FieldViolation | undefined {
   const slash = key.lastIndexOf('/');
   const prefix = slash < 0 ? undefined : key.slice(0, slash);
   if (!labelName.test(key.slice(slash + 1)) || (prefix !== undefined && !isHostname(prefix))) {
@@ -137,7 +137,7 @@ export const exportTo: Decoder<readonly string[]> = refine(
 );
 
 /** Bind address of a server or listener: an IP, `unix:///path`, or `unix://@name` (abstract socket). */
-export function bindViolation(bind: string): violation.Violation | undefined {
+export function bindViolation(bind: string): violation.FieldViolation | undefined {
   if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
   return violation.mustBe('an IP address or unix:///PATH', bind, { hint: relativeSocketHint(bind) });
 }
@@ -158,7 +158,7 @@ export function relativeSocketHint(address: string): string | undefined {
   return `the path must be absolute; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
 }
 
-export function subnetViolation(subnet: string): violation.Violation | undefined {
+export function subnetViolation(subnet: string): violation.FieldViolation | undefined {
   return isIpAddress(subnet) || isCidr(subnet)
     ? undefined
     : violation.mustBe('an IP address or a CIDR such as 10.0.0.0/8', subnet);

@@ -8,7 +8,7 @@ import { durationAtLeast, durationMs, durationOrZero } from '../fields/decode.ts
 import { aboveZero, durationPattern, notBelowZero } from '../fields/duration.ts';
 import { anyHostViolation, exportTargetViolation, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
 import * as patterns from '../fields/patterns.ts';
-import type { Violation } from '../fields/violation.ts';
+import type { FieldViolation } from '../fields/violation.ts';
 import { gateway } from '../kinds/gateway/gateway.decode.ts';
 import * as rules from '../kinds/policies/authorization-policy.rules.ts';
 import { hostOrIpViolation, plainHeaderNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
@@ -20,7 +20,7 @@ const decodes =
   (decoder: (value: unknown, path: string) => E.Either<unknown, unknown>): Takes =>
   (text) =>
     E.isRight(decoder(text, ''));
-const unspaced = (violationOf: (text: string) => Violation | undefined): Takes => {
+const unspaced = (violationOf: (text: string) => FieldViolation | undefined): Takes => {
   return (text) => text !== '' && (rules.spaceViolation(text) ?? violationOf(text)) === undefined;
 };
 const port = { number: 80, name: 'http', protocol: 'HTTP' };

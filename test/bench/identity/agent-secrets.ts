@@ -78,7 +78,7 @@ async function measureResponse(socket: string): Promise<number> {
   const client = await SecretClient.open(socket);
   try {
     const since = performance.now();
-    client.ask('default');
+    client.request('default');
     while (client.responses.length === 0) {
       if (performance.now() - since > maxResponseMs)
         throw new Error(`no certificate: ${client.ended ?? 'no response'}`);

@@ -62,11 +62,11 @@ export class MeasuredWindows {
 
   async #isMeasured(changes: number, make: () => Promise<void>): Promise<boolean> {
     const { report, waitedMs, settle, log } = this.#sources;
-    const [before, waitedBefore] = [(await report()).byName, waitedMs()];
+    const [previous, waitedBefore] = [(await report()).byName, waitedMs()];
     await make();
     const isStalled = (): boolean => waitedMs() - waitedBefore > makeBeforeBreakLimitMs;
     if (isStalled()) await settle();
-    const window = difference(before, (await report()).byName);
+    const window = difference(previous, (await report()).byName);
     const failed = Object.values(window).reduce((sum, one) => sum + one.failed, 0);
     if (failed > 0 && isStalled()) {
       const waited = ((waitedMs() - waitedBefore) / 1_000).toFixed(1);
@@ -91,10 +91,10 @@ export class MeasuredWindows {
   }
 }
 
-function difference(before: Counts, after: Counts): Counts {
+function difference(previous: Counts, after: Counts): Counts {
   return Object.fromEntries(
     Object.entries(after).map(([name, { total, failed, reasons }]) => {
-      const known = before[name];
+      const known = previous[name];
       const added = Object.entries(reasons).map(
         ([reason, count]) => [reason, count - (known?.reasons[reason] ?? 0)] as const,
       );

@@ -12,14 +12,14 @@ const failing = (...reasons: string[]) => ({
 const timeout = 'REQUEST_TIMEOUT no complete response within 20000 ms';
 const busy = {
   windowMs,
-  longest: new Map([
+  maxWaitMs: new Map([
     ['clients', 0],
     ['applications', 12_000],
   ]),
 };
 const quiet = {
   windowMs,
-  longest: new Map([
+  maxWaitMs: new Map([
     ['clients', 0],
     ['applications', 300],
   ]),
@@ -45,7 +45,7 @@ test('ProcessorWaits measures how long a thread waits for a shared processor', a
   );
   const waits = new ProcessorWaits({ loop: loops[0]!.pid! }, windowMs);
   try {
-    await eventually('one of two that share a processor waits', () => (waits.longest.get('loop') ?? 0) > 200);
+    await eventually('one of two that share a processor waits', () => (waits.maxWaitMs.get('loop') ?? 0) > 200);
   } finally {
     waits.stop();
     for (const loop of loops) loop.kill('SIGKILL');

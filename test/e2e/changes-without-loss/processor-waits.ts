@@ -24,7 +24,7 @@ const overloadedShare = 0.5;
 export class ProcessorWaits {
   readonly windowMs: number;
   /** Longest wait of a thread within any window, in milliseconds, by process name. */
-  readonly longest = new Map<string, number>();
+  readonly maxWaitMs = new Map<string, number>();
   readonly #pids: Readonly<Record<string, number>>;
   readonly #samplesOfWindow: number;
   readonly #samples = new Map<string, Map<string, number>[]>();
@@ -57,7 +57,7 @@ export class ProcessorWaits {
       const oldest = samples[0]!;
       for (const [thread, queued] of newest) {
         const waitedMs = (queued - (oldest.get(thread) ?? queued)) / 1e6;
-        this.longest.set(name, Math.max(this.longest.get(name) ?? 0, waitedMs));
+        this.maxWaitMs.set(name, Math.max(this.maxWaitMs.get(name) ?? 0, waitedMs));
       }
     }
   }
@@ -69,14 +69,15 @@ export class ProcessorWaits {
  */
 export function reasonInMachine(
   { byName }: Pick<LoadReport, 'byName'>,
-  { longest, windowMs }: Pick<ProcessorWaits, 'longest' | 'windowMs'>,
+  { maxWaitMs, windowMs }: Pick<ProcessorWaits, 'maxWaitMs' | 'windowMs'>,
 ): string {
   const reasons = Object.values(byName).flatMap((counts) => Object.keys(counts.reasons));
-  const others = reasons.filter((reason) => !reason.startsWith('REQUEST_TIMEOUT '));
-  const waits = [...longest].map(([name, ms]) => `${name} ${(ms / 1_000).toFixed(1)} s`).join(', ');
+  const otherReasons = reasons.filter((reason) => !reason.startsWith('REQUEST_TIMEOUT '));
+  const waits = [...maxWaitMs].map(([name, ms]) => `${name} ${(ms / 1_000).toFixed(1)} s`).join(', ');
   const facts = `longest waits for a processor within ${windowMs / 1_000} s: ${waits}`;
-  if (others.length > 0) return `not explained by the load of the machine: not only timeouts of the client; ${facts}`;
-  if (Math.max(0, ...longest.values()) < windowMs * overloadedShare)
+  if (otherReasons.length > 0)
+    return `not explained by the load of the machine: not only timeouts of the client; ${facts}`;
+  if (Math.max(0, ...maxWaitMs.values()) < windowMs * overloadedShare)
     return `not explained by the load of the machine: no process waited for half of a timeout; ${facts}`;
   return `the machine is overloaded: only timeouts of the client, while processes waited for a processor; run it on a quiet machine; ${facts}`;
 }

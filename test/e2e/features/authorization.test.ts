@@ -179,10 +179,10 @@ test('refuse connections; an ALLOW rule on HTTP attributes matches no TCP connec
         ...policies,
       ].join('\n---\n'),
     );
-    const heard = await mesh
+    const received = await mesh
       .connect('edge', { port, send: 'hello', until: /hello/ })
       .catch((error: Error) => ({ text: error.message }));
-    return heard.text.trim();
+    return received.text.trim();
   };
   expect(await tcp()).toMatch(/^echo/);
   const here = [{ source: { ipBlocks: ['127.0.0.1'] } }];
@@ -220,6 +220,6 @@ test('an AuthorizationPolicy for a workload applies at its sidecar', async () =>
       }),
     ].join('\n---\n'),
   );
-  const ask = async (path: string) => (await mesh.request('cart', { port: inbound, path, inbound: true })).status;
-  expect([await ask('/open'), await ask('/closed')]).toEqual([200, 403]);
+  const statusOf = async (path: string) => (await mesh.request('cart', { port: inbound, path, inbound: true })).status;
+  expect([await statusOf('/open'), await statusOf('/closed')]).toEqual([200, 403]);
 });

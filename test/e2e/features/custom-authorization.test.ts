@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  byGrpc.asked.length = 0;
+  byGrpc.requests.length = 0;
   byGrpc.allows = true;
   authorizer = await mesh.http('authz', {
     respond: ({ headers }, response) => {
@@ -110,11 +110,11 @@ test('a pending authorization check survives a change of endpoints and fails whe
       ...more,
     ].join('\n---\n');
   const statusAcross = async (change: string): Promise<number> => {
-    const answer = sendRequest({ port: port!, host: 'shop.test' });
+    const pendingResponse = sendRequest({ port: port!, host: 'shop.test' });
     await eventually('the service is asked', () => held.length > 0);
     await mesh.apply(change);
     held.shift()!();
-    return (await answer).status;
+    return (await pendingResponse).status;
   };
 
   await mesh.apply(configOf([slow]));
@@ -129,12 +129,12 @@ test('a pending authorization check survives a change of endpoints and fails whe
 test('an HTTP authorization service checks the requests that the policy matches, and no others', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin*')]));
-  const ask = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
-  expect((await ask('/')).status).toBe(200);
+  const requestPath = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
+  expect((await requestPath('/')).status).toBe(200);
   expect(authorizer.seen).toEqual([]);
-  const refused = await ask('/admin/1', { 'x-user': 'bob' });
+  const refused = await requestPath('/admin/1', { 'x-user': 'bob' });
   expect([refused.status, refused.headers['x-why']]).toEqual([401, 'nobody']);
-  const passed = await ask('/admin/1', { 'x-user': 'ada', 'x-other': 'unseen' });
+  const passed = await requestPath('/admin/1', { 'x-user': 'ada', 'x-other': 'unseen' });
   expect([passed.status, passed.seen.headers['x-checked']]).toEqual([200, 'yes']);
   const { url, headers } = authorizer.seen.at(-1)!;
   expect([url, headers['x-user'], headers['x-mesh'], headers['x-other']]).toEqual([
@@ -148,15 +148,15 @@ test('an HTTP authorization service checks the requests that the policy matches,
 test('each of several authorization services checks only its requests', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin')]), custom('grpc', 'by-grpc', [paths('/grpc')]));
-  const ask = async (path: string, headers = {}) =>
+  const requestPath = async (path: string, headers = {}) =>
     (await mesh.request('edge', { port, host: 'shop.test', path, headers })).status;
-  expect(await ask('/grpc')).toBe(200);
-  expect(byGrpc.asked.map((bytes) => bytes.includes('/grpc'))).toEqual([true]);
+  expect(await requestPath('/grpc')).toBe(200);
+  expect(byGrpc.requests.map((bytes) => bytes.includes('/grpc'))).toEqual([true]);
   expect(authorizer.seen).toEqual([]);
   byGrpc.allows = false;
-  expect(await ask('/grpc')).toBe(403);
-  expect(await ask('/admin', { 'x-user': 'ada' })).toBe(200);
-  expect(byGrpc.asked).toHaveLength(2);
+  expect(await requestPath('/grpc')).toBe(403);
+  expect(await requestPath('/admin', { 'x-user': 'ada' })).toBe(200);
+  expect(byGrpc.requests).toHaveLength(2);
 });
 
 test('an unresponsive authorization service admits requests only with failOpen; a nonexistent one never does', async () => {
@@ -167,11 +167,16 @@ test('an unresponsive authorization service admits requests only with failOpen; 
     custom('lost', 'elsewhere', [paths('/lost')]),
     custom('none', 'unknown', [paths('/none')]),
   );
-  const ask = async (path: string) => (await mesh.request('edge', { port, host: 'shop.test', path })).status;
-  expect([await ask('/'), await ask('/open'), await ask('/lost'), await ask('/none')]).toEqual([200, 200, 403, 403]);
+  const requestPath = async (path: string) => (await mesh.request('edge', { port, host: 'shop.test', path })).status;
+  expect([
+    await requestPath('/'),
+    await requestPath('/open'),
+    await requestPath('/lost'),
+    await requestPath('/none'),
+  ]).toEqual([200, 200, 403, 403]);
   authorizer.respond = (_, response) => void response.destroy();
   await guarded(port, custom('closed', 'by-http', [paths('/closed')]));
-  expect(await ask('/closed')).toBe(503);
+  expect(await requestPath('/closed')).toBe(503);
 });
 
 test('a gRPC authorization service checks connections', async () => {
@@ -200,6 +205,6 @@ test('a gRPC authorization service checks connections', async () => {
   expect(await connect()).toMatch(/^echo/);
   byGrpc.allows = false;
   expect(await connect()).toMatch(/^closed|ECONNRESET/);
-  expect(byGrpc.asked).toHaveLength(2);
+  expect(byGrpc.requests).toHaveLength(2);
   expect(authorizer.seen).toEqual([]);
 });

@@ -28,7 +28,7 @@ const withoutRetries = virtualService(host, {
 });
 
 /** The main thread ejects a backend; workers apply it later, so some requests may still reach the backend. */
-async function heardByWorkers(to: { port: number; host: string }, count: number, split: object): Promise<void> {
+async function appliedByWorkers(to: { port: number; host: string }, count: number, split: object): Promise<void> {
   await eventually('the workers have heard of it', async () => {
     return isDeepStrictEqual(await mesh.split('web', to, count), split);
   });
@@ -106,7 +106,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection, loadBalancer: { sim
   // One thread of Envoy counts, another one ejects.
   const ejected = `cluster.outbound|${port}||${host};.outlier_detection.ejections_active`;
   await eventually('it is taken out', async () => (await mesh.envoy('web').stat(ejected)) === 1);
-  await heardByWorkers({ port, host }, 20, { good: 20 });
+  await appliedByWorkers({ port, host }, 20, { good: 20 });
   expect(await mesh.split('web', { port, host }, 20)).toEqual({ good: 20 });
 });
 
@@ -178,7 +178,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection } })}`);
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ near: 10 });
   near!.respond = (_, response) => void response.writeHead(503).end();
   expect((await mesh.request('web', { port, host })).status).toBe(503);
-  await heardByWorkers({ port, host }, 10, { far: 10 });
+  await appliedByWorkers({ port, host }, 10, { far: 10 });
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ far: 10 });
 });
 
@@ -239,11 +239,11 @@ ${destinationRule(host, { trafficPolicy: { tls: { mode: 'SIMPLE', caCertificates
       clientCertificate: mesh.file('client.pem', client.certificate),
       privateKey: mesh.file('client.key', client.privateKey),
     };
-    const status = async (own: object): Promise<number> => {
+    const status = async (tlsSettings: object): Promise<number> => {
       await mesh.apply(`
 ${serviceEntry(host, { port, backends: [cart] })}
 ---
-${destinationRule(host, { trafficPolicy: { tls: { caCertificates, sni: host, ...own } } })}`);
+${destinationRule(host, { trafficPolicy: { tls: { caCertificates, sni: host, ...tlsSettings } } })}`);
       return (await mesh.request('web', { port, host })).status;
     };
     expect(await status({ mode: 'MUTUAL', ...files })).toBe(200);
@@ -294,6 +294,6 @@ ${destinationRule('db.shop.test', { trafficPolicy: { proxyProtocol: { version: '
   await mesh.connect('web', { port, address: '127.0.1.9', send: 'hello', until: /hello/ });
   // The data may arrive in two parts.
   await expect
-    .poll(() => db.heard.at(-1)?.toString())
+    .poll(() => db.received.at(-1)?.toString())
     .toMatch(/^PROXY TCP4 127\.0\.0\.1 127\.0\.1\.9 \d+ \d+\r\nhello$/);
 });

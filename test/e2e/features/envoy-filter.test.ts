@@ -58,8 +58,8 @@ test('a Lua filter is inserted before the router, changed at run time, and remov
   await mesh.apply(withScript('two'));
   expect((await mesh.request('web', to)).headers['x-lua']).toBe('two');
   await mesh.apply(entry);
-  const answer = await mesh.request('web', to);
-  expect([answer.status, answer.headers['x-lua']]).toEqual([200, undefined]);
+  const response = await mesh.request('web', to);
+  expect([response.status, response.headers['x-lua']]).toEqual([200, undefined]);
 });
 
 test('a patch applies only to the port, metadata, labels and namespace of its match', async () => {
@@ -92,8 +92,8 @@ test('a MERGE patch of a cluster limits it to zero requests', async () => {
     },
   ]);
   await mesh.apply(`${entry}\n---\n${limit}`);
-  const answer = await mesh.request('web', to);
-  expect([answer.status, answer.headers['x-envoy-overloaded']]).toEqual([503, 'true']);
+  const response = await mesh.request('web', to);
+  expect([response.status, response.headers['x-envoy-overloaded']]).toEqual([503, 'true']);
   await mesh.apply(entry);
   expect((await mesh.request('web', to)).status).toBe(200);
 });
@@ -199,10 +199,10 @@ test('an extension configuration is fetched by name (ECDS), and changes without 
   await mesh.apply(withExtension('one'));
   expect((await mesh.request('web', to)).headers['x-ext']).toBe('one');
   const updates = () => mesh.envoy('web').stat('listener_manager.listener_modified');
-  const before = await updates();
+  const updatesBefore = await updates();
   await mesh.apply(withExtension('two'));
   expect((await mesh.request('web', to)).headers['x-ext']).toBe('two');
-  expect(await updates()).toBe(before);
+  expect(await updates()).toBe(updatesBefore);
 });
 
 test('a filter of a type that only Envoy knows is sent unchanged', async () => {

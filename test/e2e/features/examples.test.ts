@@ -42,12 +42,12 @@ test('every Envoy accepts the example mesh, and requests pass through it', async
   await mesh.apply(Object.fromEntries(files));
   const host = 'sample.localhost';
   const tls = { servername: host, ca: mesh.authority.certificate };
-  for (const answer of [
+  for (const response of [
     await mesh.request('gateway', { port: http, host }),
     await mesh.request('gateway', { port: https, host, tls }),
     await mesh.request('sidecar', { port: outbound, host }),
     await mesh.request('sidecar', { port: inbound, host, inbound: true }),
   ]) {
-    expect(['v1', 'v2']).toContain(answer.seen.backend);
+    expect(['v1', 'v2']).toContain(response.seen.backend);
   }
 });

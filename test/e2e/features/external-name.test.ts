@@ -40,11 +40,11 @@ test('VirtualServices and DestinationRules of an ExternalName apply to that name
     ].join('\n---\n'),
   );
   const sent = (host: string) => mesh.envoy('web').stat(`cluster.outbound|${port}||${host};.upstream_rq_total`);
-  const ask = async (host: string) => (await mesh.request('web', { port, host })).seen.headers['x-name'];
-  expect(await ask('concrete')).toBeUndefined();
-  expect(await ask('front.stage')).toBe('front');
-  expect(await ask('door')).toBe('front');
-  expect(await ask('side.shop')).toBeUndefined();
+  const headerFor = async (host: string) => (await mesh.request('web', { port, host })).seen.headers['x-name'];
+  expect(await headerFor('concrete')).toBeUndefined();
+  expect(await headerFor('front.stage')).toBe('front');
+  expect(await headerFor('door')).toBe('front');
+  expect(await headerFor('side.shop')).toBeUndefined();
   expect([await sent(concrete), await sent(front), await sent('side.shop.svc.cluster.local')]).toEqual([1, 2, 1]);
 });
 

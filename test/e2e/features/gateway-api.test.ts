@@ -66,20 +66,20 @@ describe('a rule of an HTTPRoute matches requests', () => {
       },
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
     ]);
-    const who = async (path: string, more: object = {}): Promise<string> =>
+    const backendFor = async (path: string, more: object = {}): Promise<string> =>
       (await mesh.request('edge', { port, host: 'shop.test', path, ...more })).seen.backend;
-    expect(await who('/')).toBe('v1');
-    expect(await who('/items')).toBe('v2');
-    expect(await who('/items/two?a=b')).toBe('v2');
-    expect(await who('/itemsx')).toBe('v1');
-    expect(await who('/items/one')).toBe('v1');
-    expect(await who('/items/two', { method: 'POST' })).toBe('v1');
-    expect(await who('/', { headers: { 'x-beta': 'yes' } })).toBe('v2');
-    expect(await who('/', { headers: { 'x-beta': 'no' } })).toBe('v1');
-    expect(await who('/?v=12')).toBe('v2');
-    expect(await who('/?v=a')).toBe('v1');
+    expect(await backendFor('/')).toBe('v1');
+    expect(await backendFor('/items')).toBe('v2');
+    expect(await backendFor('/items/two?a=b')).toBe('v2');
+    expect(await backendFor('/itemsx')).toBe('v1');
+    expect(await backendFor('/items/one')).toBe('v1');
+    expect(await backendFor('/items/two', { method: 'POST' })).toBe('v1');
+    expect(await backendFor('/', { headers: { 'x-beta': 'yes' } })).toBe('v2');
+    expect(await backendFor('/', { headers: { 'x-beta': 'no' } })).toBe('v1');
+    expect(await backendFor('/?v=12')).toBe('v2');
+    expect(await backendFor('/?v=a')).toBe('v1');
     // The Gateway API orders exact and prefix matches, including the rule for every path, before regular expressions.
-    expect(await who('/index.html')).toBe('v1');
+    expect(await backendFor('/index.html')).toBe('v1');
   });
 
   test('by regular expressions last, where no rule matches every path', async () => {
@@ -87,11 +87,11 @@ describe('a rule of an HTTPRoute matches requests', () => {
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
       { matches: [{ method: 'POST' }, { path: { value: '/items' } }], backendRefs: [to('v1')] },
     ]);
-    const who = async (path: string, more: object = {}) =>
+    const backendFor = async (path: string, more: object = {}) =>
       (await mesh.request('edge', { port, host: 'shop.test', path, ...more })).headers['x-backend'];
-    expect(await who('/index.html')).toBe('v2');
-    expect(await who('/index.html', { method: 'POST' })).toBe('v1');
-    expect(await who('/items/x')).toBe('v1');
+    expect(await backendFor('/index.html')).toBe('v2');
+    expect(await backendFor('/index.html', { method: 'POST' })).toBe('v1');
+    expect(await backendFor('/items/x')).toBe('v1');
   });
 
   test('in any of several routes for the host', async () => {
@@ -163,11 +163,11 @@ describe('a rule of an HTTPRoute', () => {
       },
     ]);
     const headers = { 'x-share': '1', 'x-list': 'a', 'x-secret': 's' };
-    const answer = await mesh.request('edge', { port, host: 'shop.test', headers });
-    expect(answer.seen.headers).toMatchObject({ 'x-share': '100%', 'x-list': 'a, b' });
-    expect(answer.seen.headers).not.toHaveProperty('x-secret');
-    expect(answer.headers['x-by']).toBe('%START_TIME%');
-    expect(answer.headers).not.toHaveProperty('x-backend');
+    const reply = await mesh.request('edge', { port, host: 'shop.test', headers });
+    expect(reply.seen.headers).toMatchObject({ 'x-share': '100%', 'x-list': 'a, b' });
+    expect(reply.seen.headers).not.toHaveProperty('x-secret');
+    expect(reply.headers['x-by']).toBe('%START_TIME%');
+    expect(reply.headers).not.toHaveProperty('x-backend');
   });
 
   test('redirects to https without a port number', async () => {
@@ -257,10 +257,10 @@ describe('a rule of an HTTPRoute', () => {
         backendRefs: [to('v1')],
       },
     ]);
-    const before = v2!.seen.length;
+    const previousCount = v2!.seen.length;
     expect((await mesh.request('edge', { port, host: 'shop.test', path: '/never' })).seen.backend).toBe('v1');
     expect((await mesh.request('edge', { port, host: 'shop.test', path: '/both' })).seen.backend).toBe('v1');
-    await expect.poll(() => v2!.seen.slice(before).map(({ url }) => url)).toEqual(['/both']);
+    await expect.poll(() => v2!.seen.slice(previousCount).map(({ url }) => url)).toEqual(['/both']);
   });
 
   test('applies its timeout', async () => {
@@ -277,10 +277,10 @@ describe('a rule of an HTTPRoute', () => {
       rule('/', {}),
     ];
     await mesh.apply(all(serviceOf(slow), kubernetesGateway([{ port }]), httpRoute(rules)));
-    const ask = (path: string) => mesh.request('edge', { port, host: 'shop.test', path });
-    expect((await ask('/request')).status).toBe(504);
-    expect((await ask('/backend')).status).toBe(504);
-    expect((await ask('/')).status).toBe(200);
+    const sendTo = (path: string) => mesh.request('edge', { port, host: 'shop.test', path });
+    expect((await sendTo('/request')).status).toBe(504);
+    expect((await sendTo('/backend')).status).toBe(504);
+    expect((await sendTo('/')).status).toBe(200);
   });
 });
 
@@ -304,10 +304,10 @@ describe('a GRPCRoute', () => {
         ]),
       ),
     );
-    const who = async (path: string): Promise<unknown> => (await call(port, path)).headers['x-backend'];
-    expect(await who('/shop.v1.Cart/Add')).toBe('v2');
-    expect(await who('/shop.v1.Cart/Get')).toBe('v1');
-    expect(await who('/other.Service/Get')).toBe('v1');
+    const backendFor = async (path: string): Promise<unknown> => (await call(port, path)).headers['x-backend'];
+    expect(await backendFor('/shop.v1.Cart/Add')).toBe('v2');
+    expect(await backendFor('/shop.v1.Cart/Get')).toBe('v1');
+    expect(await backendFor('/other.Service/Get')).toBe('v1');
   });
 
   test('responds UNAVAILABLE for a missing backend', async () => {
@@ -337,7 +337,7 @@ describe('Layer 4 routes', () => {
         tcpRoute([{ backendRefs: [to('gone')] }], at(2, 'none')),
       ),
     );
-    const who = async (port: number): Promise<string> => {
+    const backendFor = async (port: number): Promise<string> => {
       try {
         return (await mesh.connect('edge', { port })).text.trim();
       } catch {
@@ -345,9 +345,9 @@ describe('Layer 4 routes', () => {
       }
     };
     const times = async (port: number, count: number): Promise<string[]> => {
-      const heard: string[] = [];
-      for (let time = 0; time < count; time++) heard.push(await who(port));
-      return [...new Set(heard)].sort();
+      const received: string[] = [];
+      for (let time = 0; time < count; time++) received.push(await backendFor(port));
+      return [...new Set(received)].sort();
     };
     expect(await times(both, 30)).toEqual(['one', 'two']);
     expect(await times(half, 30)).toEqual(['closed', 'one']);
@@ -356,8 +356,10 @@ describe('Layer 4 routes', () => {
 
   test('a TLSRoute passes TLS through by SNI, beside a listener of the same port that terminates TLS', async () => {
     const port = await mesh.port();
-    const [own, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
-    const encrypted = await mesh.tcp('encrypted', { tls: { cert: own.certificate, key: own.privateKey } });
+    const [ownCertificate, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
+    const encrypted = await mesh.tcp('encrypted', {
+      tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
+    });
     await mesh.apply(
       all(
         services,
@@ -372,10 +374,10 @@ describe('Layer 4 routes', () => {
       ),
     );
     const { certificate: ca } = mesh.authority;
-    const heard = await mesh.connect('edge', { port, tls: { servername: 'x.a.test', ca } });
-    expect([heard.text.trim(), heard.peer!.subjectaltname]).toEqual(['encrypted', 'DNS:x.a.test']);
-    const answer = await mesh.request('edge', { port, host: 'b.test', tls: { servername: 'b.test', ca } });
-    expect(answer.seen.backend).toBe('v1');
+    const received = await mesh.connect('edge', { port, tls: { servername: 'x.a.test', ca } });
+    expect([received.text.trim(), received.peer!.subjectaltname]).toEqual(['encrypted', 'DNS:x.a.test']);
+    const reply = await mesh.request('edge', { port, host: 'b.test', tls: { servername: 'b.test', ca } });
+    expect(reply.seen.backend).toBe('v1');
     await expect(mesh.connect('edge', { port, tls: { servername: 'y.a.test', ca } })).rejects.toThrow();
   });
 
@@ -391,15 +393,20 @@ describe('Layer 4 routes', () => {
         secret('ended', mesh.authority.issue(['b.test'])),
       ),
     );
-    const heard = await mesh.connect('edge', { port, tls: { servername: 'b.test', ca: mesh.authority.certificate } });
-    expect(heard.text.trim()).toBe('plain');
+    const received = await mesh.connect('edge', {
+      port,
+      tls: { servername: 'b.test', ca: mesh.authority.certificate },
+    });
+    expect(received.text.trim()).toBe('plain');
   });
 
   test('TLSRoutes at a listener that terminates TLS receive the plaintext by SNI, beside a passthrough listener', async () => {
     const port = await mesh.port();
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
-    const own = mesh.authority.issue(['x.a.test']);
-    const encrypted = await mesh.tcp('encrypted', { tls: { cert: own.certificate, key: own.privateKey } });
+    const ownCertificate = mesh.authority.issue(['x.a.test']);
+    const encrypted = await mesh.tcp('encrypted', {
+      tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
+    });
     await mesh.apply(
       all(
         ...[one, two, encrypted].map((backend) => serviceOf(backend)),
@@ -426,19 +433,21 @@ describe('Layer 4 routes', () => {
     const [cart, other] = [await mesh.tcp('cart'), await mesh.tcp('other')];
     const objects = all(serviceOf(cart, { port }), serviceOf(other));
     const parentRefs = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
-    const who = async (): Promise<string> => (await mesh.connect('web', { port })).text.trim();
+    const backendFor = async (): Promise<string> => (await mesh.connect('web', { port })).text.trim();
     await mesh.apply(all(objects, tcpRoute([{ backendRefs: [to('other')] }], { parentRefs })));
-    expect(await who()).toBe('other');
+    expect(await backendFor()).toBe('other');
     await mesh.apply(objects);
-    expect(await who()).toBe('cart');
+    expect(await backendFor()).toBe('cart');
   });
 });
 
 describe('a Gateway', () => {
   test('connects to a Service as its BackendTLSPolicy specifies, and never in plaintext', async () => {
     const port = await mesh.port();
-    const own = mesh.authority.issue(['web.test']);
-    const secured = await mesh.http('secured', { tls: { cert: own.certificate, key: own.privateKey } });
+    const ownCertificate = mesh.authority.issue(['web.test']);
+    const secured = await mesh.http('secured', {
+      tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
+    });
     const objects = all(
       serviceOf(secured),
       kubernetesGateway([{ port }]),
@@ -516,11 +525,11 @@ describe('a Gateway', () => {
         secret('cert-b', ofB),
       ),
     );
-    const ask = (host: string) =>
+    const sendTo = (host: string) =>
       mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
-    expect((await ask('a.test')).seen.backend).toBe('v1');
-    expect((await ask('x.b.test')).seen.backend).toBe('v2');
-    expect((await ask('y.b.test')).status).toBe(404);
+    expect((await sendTo('a.test')).seen.backend).toBe('v1');
+    expect((await sendTo('x.b.test')).seen.backend).toBe('v2');
+    expect((await sendTo('y.b.test')).status).toBe(404);
   });
 
   test('closes connections to an inactive listener beside an active one with a wider host name', async () => {
@@ -531,19 +540,19 @@ describe('a Gateway', () => {
     });
     const route = httpRoute([{ backendRefs: [to('v1')] }]);
     const cert = secret('cert', mesh.authority.issue(['*.b.test']));
-    const ask = (host: string) =>
+    const sendTo = (host: string) =>
       mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
     await mesh.apply(all(services, kubernetesGateway([https('*.b.test')]), route, cert));
-    expect((await ask('a.b.test')).seen.backend).toBe('v1');
+    expect((await sendTo('a.b.test')).seen.backend).toBe('v1');
     // Requires client certificates in an unsupported way.
-    const asking = https('a.b.test', { frontendValidation: { caCertificateRefs: [] } });
-    await mesh.apply(all(services, kubernetesGateway([https('*.b.test'), asking]), route, cert));
-    expect((await ask('x.b.test')).seen.backend).toBe('v1');
-    await expect(ask('a.b.test')).rejects.toThrow();
+    const unsupported = https('a.b.test', { frontendValidation: { caCertificateRefs: [] } });
+    await mesh.apply(all(services, kubernetesGateway([https('*.b.test'), unsupported]), route, cert));
+    expect((await sendTo('x.b.test')).seen.backend).toBe('v1');
+    await expect(sendTo('a.b.test')).rejects.toThrow();
   });
 
   test('accepts the routes that it allows, and reports the others', async () => {
-    const [{ own, any, labelled }, elsewhere] = [
+    const [{ own: ownPort, any, labelled }, elsewhere] = [
       await mesh.ports('own', 'any', 'labelled'),
       await mesh.http('elsewhere'),
     ];
@@ -559,7 +568,7 @@ describe('a Gateway', () => {
           serviceOf(elsewhere, { namespace: 'stage' }),
           JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'stage', labels } }),
           kubernetesGateway([
-            { port: own },
+            { port: ownPort },
             { port: any, ...from({ from: 'All' }) },
             { port: labelled, ...from({ from: 'Selector', selector: { matchLabels: { team: 'web' } } }) },
           ]),
@@ -567,8 +576,8 @@ describe('a Gateway', () => {
         ),
       );
     const statuses = async (): Promise<number[]> => {
-      const answers = [own, any, labelled].map((port) => mesh.request('edge', { port, host: 'shop.test' }));
-      return (await Promise.all(answers)).map(({ status }) => status);
+      const replies = [ownPort, any, labelled].map((port) => mesh.request('edge', { port, host: 'shop.test' }));
+      return (await Promise.all(replies)).map(({ status }) => status);
     };
     await apply({ team: 'web' });
     expect(await statuses()).toEqual([404, 200, 200]);
@@ -622,18 +631,18 @@ describe('a Gateway', () => {
   test('changes at run time without failed requests', async () => {
     const port = await serve([{ backendRefs: [to('v1')] }]);
     const listeners = await mesh.envoy('edge').stat('listener_manager.listener_modified');
-    const ask = () => mesh.request('edge', { port, host: 'shop.test' });
-    expect((await ask()).seen.backend).toBe('v1');
+    const sendTo = () => mesh.request('edge', { port, host: 'shop.test' });
+    expect((await sendTo()).seen.backend).toBe('v1');
     const gateway = kubernetesGateway([{ port }]);
     await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
-    expect((await ask()).seen.backend).toBe('v2');
+    expect((await sendTo()).seen.backend).toBe('v2');
     // Deletes the Service and creates it again.
     await mesh.apply(all(serviceOf(v1!), gateway, httpRoute([{ backendRefs: [to('v2')] }])));
-    expect((await ask()).status).toBe(500);
+    expect((await sendTo()).status).toBe(500);
     await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
-    expect((await ask()).seen.backend).toBe('v2');
+    expect((await sendTo()).seen.backend).toBe('v2');
     await mesh.apply(all(services, gateway));
-    expect((await ask()).status).toBe(404);
+    expect((await sendTo()).status).toBe(404);
     expect(await mesh.envoy('edge').stat('listener_manager.listener_modified')).toBe(listeners);
   });
 });
@@ -649,12 +658,12 @@ describe('an HTTPRoute with a Service as parent', () => {
       { backendRefs: [{ name: 'cart', port }] },
     ];
     await mesh.apply(all(services, serviceOf(cart, { port }), httpRoute(rules, { parentRefs: over })));
-    const ask = (path: string) => mesh.request('web', { port, host: 'cart.shop', path });
-    expect((await ask('/')).seen.backend).toBe('cart');
-    expect((await ask('/new')).seen.backend).toBe('v2');
-    expect((await ask('/gone')).status).toBe(500);
+    const sendTo = (path: string) => mesh.request('web', { port, host: 'cart.shop', path });
+    expect((await sendTo('/')).seen.backend).toBe('cart');
+    expect((await sendTo('/new')).seen.backend).toBe('v2');
+    expect((await sendTo('/gone')).status).toBe(500);
     await mesh.apply(all(services, serviceOf(cart, { port })));
-    expect((await ask('/new')).seen.backend).toBe('cart');
+    expect((await sendTo('/new')).seen.backend).toBe('cart');
   });
 
   test('sends to a Service of another namespace without a ReferenceGrant', async () => {

@@ -110,7 +110,7 @@ describe('two TLS servers of one namespace for the same host', () => {
     );
     return port;
   };
-  const ask = (port: number, host: string, tls: ClientTls) =>
+  const statusOf = (port: number, host: string, tls: ClientTls) =>
     mesh.request('edge', { port, host, tls }).then(
       ({ status }) => status,
       () => 'closed',
@@ -118,26 +118,26 @@ describe('two TLS servers of one namespace for the same host', () => {
 
   test('serve the host with the newer of their minimum TLS versions', async () => {
     const port = await serve({}, { minProtocolVersion: 'TLSV1_3' });
-    expect(await ask(port, 'a.x.test', { ...client('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
-    expect(await ask(port, 'a.x.test', client('a.x.test'))).toBe(200);
+    expect(await statusOf(port, 'a.x.test', { ...client('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
+    expect(await statusOf(port, 'a.x.test', client('a.x.test'))).toBe(200);
   });
 
   test('serve the host with the combined requirements of both', async () => {
     const port = await serve({ minProtocolVersion: 'TLSV1_3' }, { mode: 'MUTUAL' });
-    expect(await ask(port, 'a.x.test', { ...known('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
-    expect(await ask(port, 'a.x.test', client('a.x.test'))).toBe('closed');
-    expect(await ask(port, 'a.x.test', known('a.x.test'))).toBe(200);
+    expect(await statusOf(port, 'a.x.test', { ...known('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
+    expect(await statusOf(port, 'a.x.test', client('a.x.test'))).toBe('closed');
+    expect(await statusOf(port, 'a.x.test', known('a.x.test'))).toBe(200);
     // The other host of the server keeps its requirements, and is not served on connections for this one.
     const older = { ...known('b.x.test'), maxVersion: 'TLSv1.2' as const };
-    expect(await ask(port, 'b.x.test', older)).toBe(200);
-    expect(await ask(port, 'a.x.test', older)).toBe(404);
+    expect(await statusOf(port, 'b.x.test', older)).toBe(200);
+    expect(await statusOf(port, 'a.x.test', older)).toBe(404);
   });
 
   test('close connections for the host if no client can satisfy both', async () => {
     const names = (name: string) => ({ mode: 'MUTUAL', subjectAltNames: [name] });
     const port = await serve(names('one.test'), names('client.test'));
     for (const name of ['one.test', 'client.test'])
-      expect(await ask(port, 'a.x.test', known('a.x.test', name)), name).toBe('closed');
-    expect(await ask(port, 'b.x.test', known('b.x.test'))).toBe(200);
+      expect(await statusOf(port, 'a.x.test', known('a.x.test', name)), name).toBe('closed');
+    expect(await statusOf(port, 'b.x.test', known('b.x.test'))).toBe(200);
   });
 });

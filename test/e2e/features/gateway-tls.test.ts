@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../certs/authority.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, asked, frontAddress, routed, secret, serial } from './harness/gateway-objects.ts';
+import { all, frontAddress, requestText, routed, secret, serial } from './harness/gateway-objects.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
 import { openConnection } from './harness/requests.ts';
 
@@ -26,7 +26,7 @@ afterAll(() => mesh?.stop());
 /** The serial number of the certificate that a server presents for a host. explain does not cover it. */
 async function shown(port: number, host: string): Promise<string | undefined> {
   const tls = { servername: host, ca: mesh.authority.certificate };
-  return serial(await openConnection({ port, tls, send: asked(host) }));
+  return serial(await openConnection({ port, tls, send: requestText(host) }));
 }
 
 describe('TLS termination at the gateway', () => {
@@ -92,8 +92,8 @@ describe('TLS termination at the gateway', () => {
     const bare = mesh.request('edge', { ...to, tls });
     if (mode === 'MUTUAL') await expect(bare).rejects.toThrow();
     else expect((await bare).status).toBe(200);
-    const stranger = createAuthority('another').issue(['client.test']);
-    const strange = { ...tls, cert: stranger.certificate, key: stranger.privateKey };
+    const foreignCertificate = createAuthority('another').issue(['client.test']);
+    const strange = { ...tls, cert: foreignCertificate.certificate, key: foreignCertificate.privateKey };
     await expect(mesh.request('edge', { ...to, tls: strange })).rejects.toThrow();
   });
 
@@ -102,10 +102,10 @@ describe('TLS termination at the gateway', () => {
     ['inner', 'which its agent serves'],
   ])('uses certificates of files (proxy %s, Gateway %s)', async (proxy) => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
-    const own = mesh.authority.issue(['web.test']);
+    const ownCertificate = mesh.authority.issue(['web.test']);
     const files = {
-      serverCertificate: mesh.file(`${proxy}.crt`, own.certificate),
-      privateKey: mesh.file(`${proxy}.key`, own.privateKey),
+      serverCertificate: mesh.file(`${proxy}.crt`, ownCertificate.certificate),
+      privateKey: mesh.file(`${proxy}.key`, ownCertificate.privateKey),
       caCertificates: mesh.file(`${proxy}.ca`, mesh.authority.certificate),
     };
     await mesh.apply(all(one(proxy, port, { mode: 'MUTUAL', ...files }), routed('web.test', backend, ['front'])));
@@ -131,12 +131,12 @@ describe('TLS termination at the gateway', () => {
     );
     expect(await shown(port, 'a.test')).toBe(ofA.serialNumber);
     expect(await shown(port, 'x.b.test')).toBe(ofB.serialNumber);
-    const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
-    expect((await ask('a.test')).seen.backend).toBe('a');
-    expect((await ask('x.b.test')).seen.backend).toBe('b');
+    const requestHost = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
+    expect((await requestHost('a.test')).seen.backend).toBe('a');
+    expect((await requestHost('x.b.test')).seen.backend).toBe('b');
     // This server does not serve a host of another server.
     expect((await mesh.request('edge', { port, host: 'a.test', tls: { servername: 'x.b.test' } })).status).toBe(404);
-    await expect(ask('c.test')).rejects.toThrow();
+    await expect(requestHost('c.test')).rejects.toThrow();
   });
 
   test('serves the other hosts while a Secret is missing, and uses the Secret as soon as it exists', async () => {
@@ -149,18 +149,18 @@ describe('TLS termination at the gateway', () => {
       ...[routed('present.test', a, ['front']), routed('late.test', b, ['front'])],
       secret('present', mesh.authority.issue(['present.test'])),
     );
-    const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
+    const requestHost = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
     // Envoy waits 15 seconds for the Secret.
     await mesh.apply(objects);
-    expect((await ask('present.test')).seen.backend).toBe('a');
-    await expect(ask('late.test')).rejects.toThrow();
+    expect((await requestHost('present.test')).seen.backend).toBe('a');
+    await expect(requestHost('late.test')).rejects.toThrow();
     await mesh.apply(all(objects, secret('late', mesh.authority.issue(['late.test']))));
-    expect((await ask('late.test')).seen.backend).toBe('b');
+    expect((await requestHost('late.test')).seen.backend).toBe('b');
   });
 
   test('forwards plain TCP to the destination of the virtual service', async () => {
     const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
-    const own = mesh.authority.issue(['bytes.test']);
+    const ownCertificate = mesh.authority.issue(['bytes.test']);
     await mesh.apply(
       all(
         gateway('front', { istio: 'edge' }, [
@@ -171,16 +171,16 @@ describe('TLS termination at the gateway', () => {
           gateways: ['front'],
           tcp: [{ route: [{ destination: { host: 'bytes.backends.test' } }] }],
         }),
-        secret('bytes', own),
+        secret('bytes', ownCertificate),
       ),
     );
-    const heard = await mesh.connect('edge', {
+    const received = await mesh.connect('edge', {
       port,
       tls: { servername: 'bytes.test' },
       send: 'hello',
       until: /hello/,
     });
-    expect([heard.text, serial(heard)]).toEqual(['bytes\nhello', own.serialNumber]);
+    expect([received.text, serial(received)]).toEqual(['bytes\nhello', ownCertificate.serialNumber]);
   });
 
   test('accepts only workloads of the mesh’s trust domain with ISTIO_MUTUAL', async () => {
@@ -191,8 +191,8 @@ describe('TLS termination at the gateway', () => {
       return { servername: 'web.test', cert: certificate, key: privateKey };
     };
     const to = { port, host: 'web.test' };
-    const own = of('spiffe://cluster.local/ns/other/sa/web');
-    expect((await mesh.request('inner', { ...to, tls: own })).seen.backend).toBe('web');
+    const ownCertificate = of('spiffe://cluster.local/ns/other/sa/web');
+    expect((await mesh.request('inner', { ...to, tls: ownCertificate })).seen.backend).toBe('web');
     await expect(mesh.request('inner', { ...to, tls: of('spiffe://elsewhere/ns/other/sa/web') })).rejects.toThrow();
     await expect(mesh.request('inner', { ...to, tls: { servername: 'web.test' } })).rejects.toThrow();
   });
@@ -213,7 +213,7 @@ describe('TLS termination at the gateway', () => {
         rules: [{ host: 'web.test', http: { paths: [path] } }],
       },
     });
-    const own = mesh.authority.issue(['web.test']);
+    const ownCertificate = mesh.authority.issue(['web.test']);
     await mesh.apply(
       all(
         ingress,
@@ -228,12 +228,12 @@ describe('TLS termination at the gateway', () => {
           ],
           endpoints: [{ address: frontAddress }],
         }),
-        secret('web', own),
+        secret('web', ownCertificate),
       ),
     );
     const tls = { servername: 'web.test', ca: mesh.authority.certificate };
     expect((await mesh.request('front', { port: http, host: 'web.test' })).seen.backend).toBe('web');
     expect((await mesh.request('front', { port: https, host: 'web.test', tls })).seen.backend).toBe('web');
-    expect(await shown(https, 'web.test')).toBe(own.serialNumber);
+    expect(await shown(https, 'web.test')).toBe(ownCertificate.serialNumber);
   });
 });

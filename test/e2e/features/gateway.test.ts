@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, asked, frontAddress, routed, secret, serial } from './harness/gateway-objects.ts';
+import { all, frontAddress, requestText, routed, secret, serial } from './harness/gateway-objects.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
@@ -44,19 +44,19 @@ describe('TLS passthrough at the gateway', () => {
       ),
     );
     for (const [index, host] of ['a.test', 'b.test'].entries()) {
-      const to = { port, tls: { servername: host, ca: mesh.authority.certificate }, send: asked(host) };
-      const heard = await mesh.connect('edge', { ...to, until: /"backend":"\w+"/ });
-      expect(heard.text).toContain(`"backend":"${'ab'[index]}"`);
-      expect(serial(heard)).toBe(certificates[index]!.serialNumber);
+      const to = { port, tls: { servername: host, ca: mesh.authority.certificate }, send: requestText(host) };
+      const received = await mesh.connect('edge', { ...to, until: /"backend":"\w+"/ });
+      expect(received.text).toContain(`"backend":"${'ab'[index]}"`);
+      expect(serial(received)).toBe(certificates[index]!.serialNumber);
     }
     await expect(
-      mesh.connect('edge', { port, tls: { servername: 'c.test' }, send: asked('c.test') }),
+      mesh.connect('edge', { port, tls: { servername: 'c.test' }, send: requestText('c.test') }),
     ).rejects.toThrow();
   });
 
   test('routes by the SNI of a cluster to its endpoints, without a virtual service', async () => {
-    const own = mesh.authority.issue(['a.backends.test']);
-    const a = await mesh.http('a', { tls: { cert: own.certificate, key: own.privateKey } });
+    const ownCertificate = mesh.authority.issue(['a.backends.test']);
+    const a = await mesh.http('a', { tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey } });
     const port = await mesh.port();
     const labels = { 'security.istio.io/tlsMode': 'istio' };
     await mesh.apply(
@@ -70,9 +70,9 @@ describe('TLS passthrough at the gateway', () => {
         }),
       ),
     );
-    const to = { port, send: asked('a.backends.test') };
-    const heard = await mesh.connect('edge', { ...to, tls: { servername: 'outbound_.80_._.a.backends.test' } });
-    expect(serial(heard)).toBe(own.serialNumber);
+    const to = { port, send: requestText('a.backends.test') };
+    const received = await mesh.connect('edge', { ...to, tls: { servername: 'outbound_.80_._.a.backends.test' } });
+    expect(serial(received)).toBe(ownCertificate.serialNumber);
     await expect(
       mesh.connect('edge', { ...to, tls: { servername: 'outbound_.81_._.a.backends.test' } }),
     ).rejects.toThrow();
@@ -91,8 +91,8 @@ test('a gateway routes plain TCP to the destination of the virtual service', asy
       }),
     ),
   );
-  const heard = await mesh.connect('edge', { port, send: 'hello', until: /hello/ });
-  expect(heard.text).toBe('bytes\nhello');
+  const received = await mesh.connect('edge', { port, send: 'hello', until: /hello/ });
+  expect(received.text).toBe('bytes\nhello');
 });
 
 test('a gateway redirects plain HTTP to HTTPS if the server specifies it, and serves HTTPS', async () => {
@@ -112,8 +112,8 @@ test('a gateway redirects plain HTTP to HTTPS if the server specifies it, and se
       secret('web', mesh.authority.issue(['web.test'])),
     ),
   );
-  const answer = await mesh.request('edge', { port: http, host: 'web.test', path: '/cart?item=1' });
-  expect([answer.status, answer.headers.location]).toEqual([301, 'https://web.test/cart?item=1']);
+  const response = await mesh.request('edge', { port: http, host: 'web.test', path: '/cart?item=1' });
+  expect([response.status, response.headers.location]).toEqual([301, 'https://web.test/cart?item=1']);
   expect((await mesh.request('edge', { port: https, host: 'web.test', tls: { servername: 'web.test' } })).status).toBe(
     200,
   );

@@ -77,7 +77,7 @@ class Http3Client {
     return { http2: of(2), http3: of(3) };
   }
 
-  async ask(host: string) {
+  async request(host: string) {
     return sendRequest({ port: this.port, host });
   }
 
@@ -182,15 +182,15 @@ test('a gateway serves HTTP/3 to a client that requires it and to a client that 
     ),
   );
   const knowing = await Http3Client.start('http3', 'web.test', port);
-  const answer = await knowing.ask('web.test');
-  expect(answer).toMatchObject({ status: 200, headers: { 'x-backend': 'web', 'alt-svc': `h3=":${port}"; ma=86400` } });
+  const reply = await knowing.request('web.test');
+  expect(reply).toMatchObject({ status: 200, headers: { 'x-backend': 'web', 'alt-svc': `h3=":${port}"; ma=86400` } });
   expect(await knowing.connections()).toEqual({ http2: 0, http3: 1 });
   await knowing.stop();
 
   const reading = await Http3Client.start('auto', 'web.test', port);
-  expect((await reading.ask('web.test')).status).toBe(200);
+  expect((await reading.request('web.test')).status).toBe(200);
   await eventually('a request goes over HTTP/3', async () => {
-    expect((await reading.ask('web.test')).status).toBe(200);
+    expect((await reading.request('web.test')).status).toBe(200);
     return (await reading.connections()).http3 > 0;
   });
   expect((await reading.connections()).http2).toBe(1);
@@ -212,7 +212,7 @@ test('a host whose server requires client certificates is not served over QUIC, 
     ),
   );
   const client = await Http3Client.start('http3', 'strict.test', port);
-  expect((await client.ask('strict.test')).status).toBe(421);
+  expect((await client.request('strict.test')).status).toBe(421);
   expect((await client.connections()).http3).toBe(1);
   await client.stop();
   const page = JSON.parse(await mesh.page('/debug/push_status')) as Record<string, Record<string, { message: string }>>;

@@ -41,8 +41,8 @@ ${virtualService('any.shop.test', {
 })}`);
   expect((await mesh.request('web', { port, host: 'any.shop.test' })).seen.headers['x-routed']).toBe('yes');
   await mesh.apply(withoutProtocol(raw));
-  const heard = await mesh.connect('web', { port, send: 'not HTTP at all\n', until: /at all/ });
-  expect(heard.text).toBe('raw\nnot HTTP at all\n');
+  const received = await mesh.connect('web', { port, send: 'not HTTP at all\n', until: /at all/ });
+  expect(received.text).toBe('raw\nnot HTTP at all\n');
 });
 
 test('an ExternalName service is an alias of the service that it names', async () => {
@@ -68,9 +68,9 @@ test('a wildcard host with resolution DYNAMIC_DNS routes to the address of the r
   const backend = await mesh.http('found');
   const port = await mesh.port();
   await mesh.apply(dynamicEntry(port, 'HTTP'));
-  const answer = await mesh.request('web', { port, host: `any.localhost:${backend.port}` });
-  expect(answer.seen.backend).toBe('found');
-  expect(answer.seen.headers.host).toBe(`any.localhost:${backend.port}`);
+  const response = await mesh.request('web', { port, host: `any.localhost:${backend.port}` });
+  expect(response.seen.backend).toBe('found');
+  expect(response.seen.headers.host).toBe(`any.localhost:${backend.port}`);
 });
 
 test('a wildcard host with resolution DYNAMIC_DNS routes TLS to the address of its SNI', async () => {
@@ -85,8 +85,8 @@ test('a wildcard host with resolution DYNAMIC_DNS routes TLS to the address of i
 ---
 ${sidecar({ egress })}`);
   const client = { servername: 'any.localhost', ca: mesh.authority.certificate };
-  const answer = await mesh.request('web', { address: '127.0.3.1', port, host: 'any.localhost', tls: client });
-  expect(answer.seen.backend).toBe(backend.name);
+  const response = await mesh.request('web', { address: '127.0.3.1', port, host: 'any.localhost', tls: client });
+  expect(response.seen.backend).toBe(backend.name);
 });
 
 test('the outbound traffic policy decides whether undeclared hosts are refused or resolved', async () => {
@@ -120,9 +120,9 @@ test('a sidecar without traffic redirection balances a headless service over its
   await mesh.apply(
     [kubernetes('Service', 'v1', 'headless', service), slice('a', one), slice('b', two)].join('\n---\n'),
   );
-  const heard = new Set<string>();
-  for (let i = 0; i < 40 && heard.size < 2; i++) heard.add((await mesh.connect('web', { port })).text);
-  expect([...heard].sort()).toEqual(['one\n', 'two\n']);
+  const received = new Set<string>();
+  for (let i = 0; i < 40 && received.size < 2; i++) received.add((await mesh.connect('web', { port })).text);
+  expect([...received].sort()).toEqual(['one\n', 'two\n']);
 });
 
 test('an egress listener with its own address serves only its hosts', async () => {
@@ -159,8 +159,8 @@ test('TLS services on one port are distinguished by SNI', async () => {
   for (const backend of [a, b]) {
     const servername = `${backend.name}.shop.test`;
     const tls = { servername, ca: mesh.authority.certificate };
-    const answer = await mesh.request('web', { port, host: servername, tls });
-    expect(answer.seen.backend).toBe(backend.name);
+    const response = await mesh.request('web', { port, host: servername, tls });
+    expect(response.seen.backend).toBe(backend.name);
   }
 });
 
@@ -168,12 +168,12 @@ test('PILOT_HTTP10 admits HTTP/1.0 clients', async () => {
   const backend = await mesh.http('old');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('old.shop.test', { port, backends: [backend] }));
-  const heard = await openConnection({
+  const received = await openConnection({
     port,
     send: 'GET / HTTP/1.0\r\nhost: old.shop.test\r\n\r\n',
     until: /"backend":"old"/,
   });
-  expect(heard.text).toMatch(/^HTTP\/1\.[01] 200/);
+  expect(received.text).toMatch(/^HTTP\/1\.[01] 200/);
 });
 
 test('PILOT_ENABLE_REDIS_FILTER adds the Redis filter', async () => {
@@ -181,8 +181,8 @@ test('PILOT_ENABLE_REDIS_FILTER adds the Redis filter', async () => {
   const port = await mesh.port();
   await mesh.apply(serviceEntry('redis.shop.test', { port, protocol: 'REDIS', backends: [backend] }));
   // The filter responds to pings itself; the application would send its name first.
-  const heard = await openConnection({ port, send: '*1\r\n$4\r\nPING\r\n', until: /\n/ });
-  expect(heard.text).toBe('+PONG\r\n');
+  const received = await openConnection({ port, send: '*1\r\n$4\r\nPING\r\n', until: /\n/ });
+  expect(received.text).toBe('+PONG\r\n');
 });
 
 async function secure(name: string) {

@@ -32,7 +32,7 @@ interface Place {
   /** Port of the service, at which `web` accepts connections for it. */
   readonly out: number;
   /** Port of the application's sidecar. */
-  readonly own: number;
+  readonly sidecarPort: number;
 }
 
 interface GivenOptions {
@@ -45,11 +45,11 @@ interface GivenOptions {
 const all = (...documents: string[]): string => documents.join('\n---\n');
 
 /** A service of one workload, whose sidecar forwards connections to the application. */
-function given(backend: HttpBackend | TcpBackend, { out, own }: Place, options: GivenOptions = {}): string {
+function given(backend: HttpBackend | TcpBackend, { out, sidecarPort }: Place, options: GivenOptions = {}): string {
   const { protocol = 'HTTP', app = 'cart', tls } = options;
   const endpoint = {
     address: '127.0.0.1',
-    ports: { main: own },
+    ports: { main: sidecarPort },
     labels: { app, 'security.istio.io/tlsMode': 'istio' },
     serviceAccount: app,
   };
@@ -60,7 +60,7 @@ function given(backend: HttpBackend | TcpBackend, { out, own }: Place, options: 
       egress: [{ hosts: ['~/*'] }],
       ingress: [
         {
-          port: { number: own, name: 'main', protocol },
+          port: { number: sidecarPort, name: 'main', protocol },
           bind: '127.0.0.1',
           defaultEndpoint: `127.0.0.1:${backend.port}`,
           ...(tls && { tls }),
@@ -95,31 +95,32 @@ function clientOf(identity: string, authority = mesh.authority): ClientTls {
 }
 
 test('without a PeerAuthentication, clients of the mesh use mutual TLS and others plaintext', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   await mesh.apply(given(backend, place));
   expect(await identityThroughWeb(place)).toBe(web);
-  const answer = await mesh.request('cart', { inbound: true, port: place.own, host });
-  expect(answer.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
+  const response = await mesh.request('cart', { inbound: true, port: place.sidecarPort, host });
+  expect(response.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
 });
 
 test('the mode STRICT admits only workloads of the trust domains', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   await mesh.apply(all(given(backend, place), mode('STRICT')));
   expect(await identityThroughWeb(place)).toBe(web);
-  const ask = (tls?: ClientTls) => mesh.request('cart', { inbound: true, port: place.own, host, ...(tls && { tls }) });
+  const requestInbound = (tls?: ClientTls) =>
+    mesh.request('cart', { inbound: true, port: place.sidecarPort, host, ...(tls && { tls }) });
 
-  await expect(ask()).rejects.toThrow();
-  await expect(ask({ ca: mesh.authority.certificate })).rejects.toThrow();
-  await expect(ask(clientOf('spiffe://other.example/ns/shop/sa/web'))).rejects.toThrow();
-  await expect(ask(clientOf(web, createAuthority()))).rejects.toThrow();
+  await expect(requestInbound()).rejects.toThrow();
+  await expect(requestInbound({ ca: mesh.authority.certificate })).rejects.toThrow();
+  await expect(requestInbound(clientOf('spiffe://other.example/ns/shop/sa/web'))).rejects.toThrow();
+  await expect(requestInbound(clientOf(web, createAuthority()))).rejects.toThrow();
   expect(backend.seen).toHaveLength(1);
 
-  expect((await ask(clientOf(web))).status).toBe(200);
-  expect((await ask(clientOf('spiffe://old.example/ns/shop/sa/web'))).status).toBe(200);
+  expect((await requestInbound(clientOf(web))).status).toBe(200);
+  expect((await requestInbound(clientOf('spiffe://old.example/ns/shop/sa/web'))).status).toBe(200);
 });
 
 test('a changed mode applies to client and server at run time', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const services = given(backend, place);
   for (const [name, identity] of [
     ['STRICT', web],
@@ -132,16 +133,16 @@ test('a changed mode applies to client and server at run time', async () => {
 });
 
 test('the mode of a workload reaches its clients with its endpoints', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const off = peerAuthentication({ mtls: { mode: 'DISABLE' } }, { name: 'cart', app: 'cart' });
   await mesh.apply(all(given(backend, place), mode('STRICT'), off));
   expect(await identityThroughWeb(place)).toBeUndefined();
-  expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
+  expect((await mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
 });
 
 test('a port can have its own mode', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
-  const portLevelMtls = { [place.own]: { mode: 'DISABLE' } };
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  const portLevelMtls = { [place.sidecarPort]: { mode: 'DISABLE' } };
   await mesh.apply(
     all(
       given(backend, place),
@@ -149,32 +150,38 @@ test('a port can have its own mode', async () => {
     ),
   );
   expect(await identityThroughWeb(place)).toBeUndefined();
-  expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
+  expect((await mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
 });
 
 test("a TCP port in permissive mode forwards the application's TLS, and terminates mutual TLS of the mesh", async () => {
   const issued = mesh.authority.issue([host]);
   const [backend, place] = [
     await mesh.tcp('app', { tls: { cert: issued.certificate, key: issued.privateKey } }),
-    await mesh.ports('out', 'own'),
+    await mesh.ports('out', 'sidecarPort'),
   ];
   await mesh.apply(given(backend, place, { protocol: 'TCP' }));
-  const own = { ca: mesh.authority.certificate, servername: host };
-  const direct = await mesh.connect('cart', { inbound: true, port: place.own, tls: own, send: 'x', until: /app\nx/ });
+  const clientTls = { ca: mesh.authority.certificate, servername: host };
+  const direct = await mesh.connect('cart', {
+    inbound: true,
+    port: place.sidecarPort,
+    tls: clientTls,
+    send: 'x',
+    until: /app\nx/,
+  });
   expect(direct.peer?.serialNumber).toBe(issued.serialNumber);
-  const through = await mesh.connect('web', { port: place.out, tls: own, send: 'x', until: /app\nx/ });
+  const through = await mesh.connect('web', { port: place.out, tls: clientTls, send: 'x', until: /app\nx/ });
   expect(through.peer?.serialNumber).toBe(issued.serialNumber);
   expect(await mesh.envoy('web').stat(`cluster.outbound|${place.out}||${host};.ssl.handshake`)).toBeGreaterThan(0);
 
   await mesh.apply(all(given(backend, place, { protocol: 'TCP' }), mode('STRICT')));
   await expect(
-    mesh.connect('cart', { inbound: true, port: place.own, tls: own, send: 'x', until: /app/ }),
+    mesh.connect('cart', { inbound: true, port: place.sidecarPort, tls: clientTls, send: 'x', until: /app/ }),
   ).rejects.toThrow();
-  await mesh.connect('web', { port: place.out, tls: own, send: 'x', until: /app\nx/ });
+  await mesh.connect('web', { port: place.out, tls: clientTls, send: 'x', until: /app\nx/ });
 });
 
 test('without mutual TLS, a Sidecar object terminates TLS with files that the agent serves', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const issued = mesh.authority.issue([host]);
   const tls = {
     mode: 'MUTUAL',
@@ -182,26 +189,26 @@ test('without mutual TLS, a Sidecar object terminates TLS with files that the ag
     privateKey: mesh.file('tls.key', issued.privateKey),
     caCertificates: mesh.file('ca.crt', mesh.authority.certificate),
   };
-  const portLevelMtls = { [place.own]: { mode: 'DISABLE' } };
+  const portLevelMtls = { [place.sidecarPort]: { mode: 'DISABLE' } };
   const services = given(backend, place, { protocol: 'HTTPS', tls });
   await mesh.apply(all(services, peerAuthentication({ portLevelMtls }, { name: 'cart', app: 'cart' })));
   const client = { ...clientOf('client.test'), ALPNProtocols: [], servername: host };
-  const answer = await mesh.request('cart', { inbound: true, port: place.own, host, tls: client });
-  expect(answer.seen.headers['x-forwarded-client-cert']).toContain('DNS=client.test');
+  const response = await mesh.request('cart', { inbound: true, port: place.sidecarPort, host, tls: client });
+  expect(response.seen.headers['x-forwarded-client-cert']).toContain('DNS=client.test');
   await expect(
-    mesh.request('cart', { inbound: true, port: place.own, host, tls: { ca: mesh.authority.certificate } }),
+    mesh.request('cart', { inbound: true, port: place.sidecarPort, host, tls: { ca: mesh.authority.certificate } }),
   ).rejects.toThrow();
-  await expect(mesh.request('cart', { inbound: true, port: place.own, host })).rejects.toThrow();
+  await expect(mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).rejects.toThrow();
 });
 
 test('a proxy without certificates accepts plaintext despite STRICT, and the log reports it', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
-  expect((await mesh.request('bare', { inbound: true, port: place.own, host })).status).toBe(200);
-  const said = loggedLine('proxy.degraded', {
+  expect((await mesh.request('bare', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
+  const degradedLine = loggedLine('proxy.degraded', {
     reason: /PeerAuthentication shop\/all requires mutual TLS, but the proxy has no workload certificates/,
   });
-  await eventually('the log says so', () => mesh.pilot.lines.some((line) => said.test(line)));
+  await eventually('the log says so', () => mesh.pilot.lines.some((line) => degradedLine.test(line)));
 });
 
 test('a proxy without certificates sends nothing if a DestinationRule requires mutual TLS', async () => {

@@ -52,23 +52,23 @@ ${subsets}
 ---
 ${virtualService(host, { http: [{ route: [to(subset)] }] })}`;
   await mesh.apply(given('v1'));
-  const answers: string[] = [];
+  const responses: string[] = [];
   let running = true;
   const client = (async () => {
     while (running) {
       // Bypasses the harness, which would run explain during the change.
       const { status, headers } = await sendRequest({ port, host });
-      answers.push(status === 200 ? String(headers['x-backend']) : String(status));
+      responses.push(status === 200 ? String(headers['x-backend']) : String(status));
       await sleep(2);
     }
   })();
   for (const subset of ['v2', 'v1', 'v2']) await mesh.apply(given(subset));
-  const settledAt = answers.length + 1;
-  await eventually('it is asked on', () => answers.length > settledAt + 5);
+  const settledAt = responses.length + 1;
+  await eventually('it is asked on', () => responses.length > settledAt + 5);
   running = false;
   await client;
-  expect(new Set(answers)).toEqual(new Set(['v1', 'v2']));
-  expect(new Set(answers.slice(settledAt))).toEqual(new Set(['v2']));
+  expect(new Set(responses)).toEqual(new Set(['v1', 'v2']));
+  expect(new Set(responses.slice(settledAt))).toEqual(new Set(['v2']));
 });
 
 test('an update that Envoy or the control plane rejects keeps the active configuration', async () => {
@@ -159,17 +159,17 @@ ${destinationRule('api.outside.test', { trafficPolicy: { tls } })}`);
 });
 
 test('a Sidecar object limits its workloads to the imported hosts', async () => {
-  const [near, far, own] = [await mesh.http('near'), await mesh.http('far'), await mesh.http('own')];
+  const [near, far, ownBackend] = [await mesh.http('near'), await mesh.http('far'), await mesh.http('own')];
   const ports = await mesh.ports('near', 'far', 'own');
   const all = `
 ${serviceEntry('near.bank.test', { port: ports.near, backends: [near], namespace: 'bank' })}
 ---
 ${serviceEntry('far.bank.test', { port: ports.far, backends: [far], namespace: 'bank' })}
 ---
-${serviceEntry('own.shop.test', { port: ports.own, backends: [own] })}`;
+${serviceEntry('own.shop.test', { port: ports.own, backends: [ownBackend] })}`;
   await mesh.apply(all);
-  const reach = async (name: 'near' | 'far' | 'own', of = 'bank', patienceMs = 10_000): Promise<string> =>
-    (await mesh.request('web', { port: ports[name], host: `${name}.${of}.test`, patienceMs })).seen.backend;
+  const reach = async (name: 'near' | 'far' | 'own', of = 'bank', retryForMs = 10_000): Promise<string> =>
+    (await mesh.request('web', { port: ports[name], host: `${name}.${of}.test`, retryForMs })).seen.backend;
   expect([await reach('near'), await reach('far'), await reach('own', 'shop')]).toEqual(['near', 'far', 'own']);
   const sidecar = object('networking.istio.io/v1', 'Sidecar', 'shop', 'default', {
     egress: [{ hosts: ['./*', 'bank/near.bank.test'] }],

@@ -26,7 +26,7 @@ beforeEach(async () => {
   port = await mesh.port();
 });
 
-async function guarded(jwtRules: object[], ...others: string[]): Promise<void> {
+async function guarded(jwtRules: object[], ...policies: string[]): Promise<void> {
   await mesh.apply(
     [
       serviceEntry('cart.shop.test', { port: await mesh.port(), backends: [backend] }),
@@ -36,7 +36,7 @@ async function guarded(jwtRules: object[], ...others: string[]): Promise<void> {
         http: [{ route: [{ destination: { host: 'cart.shop.test' } }] }],
       }),
       object('security.istio.io/v1', 'RequestAuthentication', 'shop', 'jwt', { jwtRules }),
-      ...others,
+      ...policies,
     ].join('\n---\n'),
   );
 }
@@ -44,25 +44,25 @@ async function guarded(jwtRules: object[], ...others: string[]): Promise<void> {
 const allow = (...rules: object[]): string =>
   object('security.istio.io/v1', 'AuthorizationPolicy', 'shop', 'allow', { rules });
 
-const ask = (headers: Record<string, string> = {}, path = '/') =>
+const statusWith = (headers: Record<string, string> = {}, path = '/') =>
   mesh.request('edge', { port, host: 'shop.test', path, headers });
-const status = async (headers: Record<string, string> = {}, path = '/') => (await ask(headers, path)).status;
+const status = async (headers: Record<string, string> = {}, path = '/') => (await statusWith(headers, path)).status;
 
 /** The policy applies after its keys are fetched. */
 const inForce = (token: string): Promise<unknown> =>
   eventually('a token is taken', async () => (await status(bearer(token))) === 200);
 
 test('a token must be signed by its issuer; a request without a token passes unless a policy requires one', async () => {
-  const [id, stranger] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://id.test')];
+  const [id, foreignIssuer] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://id.test')];
   const rule = { issuer: id.name, jwks: id.keySet, audiences: ['shop'], outputPayloadToHeader: 'x-payload' };
   await guarded([rule]);
   const token = id.token({ aud: 'shop' });
   await inForce(token);
   expect(await status()).toBe(200);
   expect(await status(bearer(id.token({ aud: 'other' })))).toBe(403);
-  expect(await status(bearer(stranger.token({ aud: 'shop' })))).toBe(401);
+  expect(await status(bearer(foreignIssuer.token({ aud: 'shop' })))).toBe(401);
   expect(await status(bearer(id.token({ aud: 'shop', exp: 1 })))).toBe(401);
-  const { headers } = (await ask(bearer(token))).seen;
+  const { headers } = (await statusWith(bearer(token))).seen;
   expect(headers.authorization).toBeUndefined();
   expect(JSON.parse(Buffer.from(headers['x-payload']!, 'base64url').toString())).toMatchObject({ sub: 'user' });
   await guarded([rule], allow({ from: [{ source: { requestPrincipals: ['*'] } }] }));
@@ -74,7 +74,7 @@ test('a required token must be present and valid, whatever other tokens the requ
   const ofScope = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
   const ofId = { issuer: id.name, jwks: id.keySet };
   const [first, second] = [bearer(id.token({})), { 'x-scope': scope.token({}) }];
-  const answers = async () => [
+  const statuses = async () => [
     await status(),
     await status(first),
     await status(second),
@@ -86,17 +86,17 @@ test('a required token must be present and valid, whatever other tokens the requ
     { ...ofScope, presence: 'REQUIRED' },
   ]);
   await eventually('both are taken', async () => (await status({ ...first, ...second })) === 200);
-  expect(await answers()).toEqual([401, 401, 401, 200]);
+  expect(await statuses()).toEqual([401, 401, 401, 200]);
   await guarded([
     { ...ofId, presence: 'REQUIRED' },
     { ...ofScope, presence: 'OPTIONAL' },
   ]);
   await inForce(id.token({}));
-  expect(await answers()).toEqual([401, 200, 401, 200]);
+  expect(await statuses()).toEqual([401, 200, 401, 200]);
   expect(await status({ ...first, ...forged })).toBe(401);
   await guarded([{ ...ofId, presence: 'REQUIRED' }]);
   await inForce(id.token({}));
-  expect(await answers()).toEqual([401, 200, 401, 200]);
+  expect(await statuses()).toEqual([401, 200, 401, 200]);
 });
 
 test('policies match principals and claims of tokens', async () => {
@@ -144,7 +144,7 @@ test('tokens are read from the locations of the rule', async () => {
   expect(await status({}, `/?token=${token}`)).toBe(200);
   expect(await status({ cookie: `session=${token}` })).toBe(200);
   expect(await status(bearer(token))).toBe(403);
-  const { headers } = (await ask({ 'x-jwt': `JWT ${token}` })).seen;
+  const { headers } = (await statusWith({ 'x-jwt': `JWT ${token}` })).seen;
   expect([headers['x-jwt'], headers['x-sub']]).toEqual([`JWT ${token}`, 'user']);
 });
 

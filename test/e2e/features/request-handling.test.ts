@@ -32,7 +32,7 @@ ${serviceEntry(host, { port, backends: [cart] })}
 ${virtualService(host, { http })}`);
 }
 
-const ask = (to: Partial<RequestTo> = {}) => mesh.request('web', { port, host, ...to });
+const requestCart = (to: Partial<RequestTo> = {}) => mesh.request('web', { port, host, ...to });
 
 /** Envoy's timers start at its last event loop iteration, shortly before it read the request. */
 const clockSkewMs = 10;
@@ -43,24 +43,24 @@ describe('fault injection of a route', () => {
 
   test('aborts requests within its match', async () => {
     await given({ match: forTests, fault: { abort: { httpStatus: 418, percentage: { value: 100 } } } }, {});
-    expect((await ask({ headers })).status).toBe(418);
+    expect((await requestCart({ headers })).status).toBe(418);
     expect(cart.seen).toHaveLength(0);
-    expect((await ask()).status).toBe(200);
+    expect((await requestCart()).status).toBe(200);
   });
 
   test('aborts calls with a gRPC status', async () => {
     await given({ fault: { abort: { grpcStatus: 'PERMISSION_DENIED', percentage: { value: 100 } } } });
-    const answer = await ask({ http2: true, method: 'POST', headers: { 'content-type': 'application/grpc' } });
-    expect([answer.status, answer.headers['grpc-status']]).toEqual([200, '7']);
+    const reply = await requestCart({ http2: true, method: 'POST', headers: { 'content-type': 'application/grpc' } });
+    expect([reply.status, reply.headers['grpc-status']]).toEqual([200, '7']);
   });
 
   test('delays requests, which still arrive', async () => {
     await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
-    const delayed = await ask({ headers });
+    const delayed = await requestCart({ headers });
     expect(delayed.status).toBe(200);
     expect(delayed.durationMs).toBeGreaterThanOrEqual(300 - clockSkewMs);
     const otherMs = async (): Promise<number> => {
-      const other = await ask();
+      const other = await requestCart();
       expect(other.status).toBe(200);
       return other.durationMs;
     };
@@ -96,8 +96,8 @@ ${serviceEntry(host, { port, backends: [cart] })}
 ${serviceEntry('shadow.shop.test', { port: shadowPort, backends: [shadow] })}
 ---
 ${virtualService(host, { http: [{ route: [{ destination: { host } }], mirrors }] })}`);
-    const answer = await ask({ path: '/copy', method: 'POST', body: 'two pears' });
-    expect(answer.seen.backend).toBe('cart');
+    const reply = await requestCart({ path: '/copy', method: 'POST', body: 'two pears' });
+    expect(reply.seen.backend).toBe('cart');
     await eventually('the copy has come', () => shadow.seen.length > 0);
     expect(shadow.seen).toMatchObject([{ method: 'POST', url: '/copy', body: 'two pears' }]);
     expect(shadow.seen[0]!.headers.host).toMatch(/^cart\.shop\.test-shadow/);
@@ -108,11 +108,11 @@ describe('timeouts and retries of a route', () => {
   test('a request fails after the timeout', async () => {
     await given({ timeout: '0.2s' });
     cart.respond = () => {};
-    const answer = await ask();
-    expect(answer.status).toBe(504);
-    expect(answer.durationMs).toBeGreaterThanOrEqual(200 - clockSkewMs);
+    const reply = await requestCart();
+    expect(reply.status).toBe(504);
+    expect(reply.durationMs).toBeGreaterThanOrEqual(200 - clockSkewMs);
     // Without a timeout, Envoy waits longer than this client does.
-    expect(answer.durationMs).toBeLessThan(10_000);
+    expect(reply.durationMs).toBeLessThan(10_000);
   });
 
   test('a failed request is retried as often as the route specifies', async () => {
@@ -121,8 +121,8 @@ describe('timeouts and retries of a route', () => {
       const enough = cart.seen.length >= 3;
       response.writeHead(enough ? 200 : 503).end(enough ? JSON.stringify(seen) : 'again');
     };
-    const answer = await ask();
-    expect([answer.status, cart.seen.length]).toEqual([200, 3]);
+    const reply = await requestCart();
+    expect([reply.status, cart.seen.length]).toEqual([200, 3]);
     expect(cart.seen.map(({ headers }) => headers['x-envoy-attempt-count'])).toEqual(['1', '2', '3']);
   });
 
@@ -133,9 +133,9 @@ describe('timeouts and retries of a route', () => {
     );
     cart.respond = ({ url }, response) => void response.writeHead(url === '/other' ? 501 : 503).end();
     const times = async (path: string): Promise<number> => {
-      const before = cart.seen.length;
-      await ask({ path });
-      return cart.seen.length - before;
+      const previousCount = cart.seen.length;
+      await requestCart({ path });
+      return cart.seen.length - previousCount;
     };
     expect([await times('/never'), await times('/'), await times('/other')]).toEqual([1, 1, 4]);
   });
@@ -146,16 +146,16 @@ describe('timeouts and retries of a route', () => {
     cart.respond = (seen, response) => {
       if (cart.seen.length > 1) response.end(JSON.stringify(seen));
     };
-    const answer = await ask();
-    expect([answer.status, cart.seen.length]).toEqual([200, 2]);
-    expect(answer.durationMs).toBeGreaterThanOrEqual(2_000 - clockSkewMs);
+    const reply = await requestCart();
+    expect([reply.status, cart.seen.length]).toEqual([200, 2]);
+    expect(reply.durationMs).toBeGreaterThanOrEqual(2_000 - clockSkewMs);
   });
 
   test('a retry uses another backend than the unreachable one', async () => {
-    const [here, gone] = [await mesh.http('here'), await mesh.http('gone')];
+    const [here, unreachable] = [await mesh.http('here'), await mesh.http('gone')];
     port = await mesh.port();
-    const backends = [here, { address: gone.address, port: gone.port, name: 'gone' }];
-    await gone.close();
+    const backends = [here, { address: unreachable.address, port: unreachable.port, name: 'gone' }];
+    await unreachable.close();
     // Without a retry policy, Envoy retries failed connections.
     await mesh.apply(serviceEntry(host, { port, backends }));
     expect(await mesh.split('web', { port, host }, 20)).toEqual({ here: 20 });
@@ -176,8 +176,8 @@ describe('a redirect of a route', () => {
     ],
   ])('%j responds %i to %s', async (redirect, status, location) => {
     await given({ match: [{ uri: { prefix: '/old' } }], redirect });
-    const answer = await ask({ path: '/old/a?b=c' });
-    expect([answer.status, answer.headers.location]).toEqual([status, location]);
+    const reply = await requestCart({ path: '/old/a?b=c' });
+    expect([reply.status, reply.headers.location]).toEqual([status, location]);
     expect(cart.seen).toHaveLength(0);
   });
 });
@@ -190,7 +190,7 @@ describe('a rewrite of a route', () => {
     [{ prefix: '/' }, { uriRegexRewrite: { match: '^/(\\w+)/(\\w+)', rewrite: '/\\2/\\1' } }, '/a/b/c', '/b/a/c', host],
   ])('%j %j changes %s to %s', async (uri, rewrite, path, seen, authority) => {
     await given({ match: [{ uri }], rewrite });
-    expect((await ask({ path })).seen).toMatchObject({ url: seen, headers: { host: authority } });
+    expect((await requestCart({ path })).seen).toMatchObject({ url: seen, headers: { host: authority } });
   });
 });
 
@@ -203,15 +203,15 @@ describe('header rules of a route', () => {
       },
       route: [{ destination: { host }, headers: { request: { add: { 'x-add': 'destination' } } } }],
     });
-    const answer = await ask({ headers: { 'x-set': 'mine', 'x-add': 'mine', 'x-gone': 'mine' } });
-    expect(answer.seen.headers).toMatchObject({ 'x-set': 'route', 'x-add': 'mine, route, destination' });
-    expect(answer.seen.headers).not.toHaveProperty('x-gone');
-    expect([answer.headers['x-back'], answer.headers['x-backend']]).toEqual(['route', undefined]);
+    const reply = await requestCart({ headers: { 'x-set': 'mine', 'x-add': 'mine', 'x-gone': 'mine' } });
+    expect(reply.seen.headers).toMatchObject({ 'x-set': 'route', 'x-add': 'mine, route, destination' });
+    expect(reply.seen.headers).not.toHaveProperty('x-gone');
+    expect([reply.headers['x-back'], reply.headers['x-backend']]).toEqual(['route', undefined]);
   });
 
   test('rewrite Host', async () => {
     await given({ headers: { request: { set: { Host: 'inner.test' } } } });
-    expect((await ask()).seen.headers.host).toBe('inner.test');
+    expect((await requestCart()).seen.headers.host).toBe('inner.test');
   });
 
   test('apply separately to each of several destinations', async () => {
@@ -235,12 +235,9 @@ ${serviceEntry('b.shop.test', { port: other, backends: [b] })}
 ${virtualService(host, { http: [{ route }] })}`);
     const seen = new Set<string>();
     for (let i = 0; i < 40 && seen.size < 2; i++) {
-      const answer = await ask();
-      seen.add(answer.seen.backend);
-      expect([answer.seen.headers['x-to'], answer.headers['x-from']]).toEqual([
-        answer.seen.backend,
-        answer.seen.backend,
-      ]);
+      const reply = await requestCart();
+      seen.add(reply.seen.backend);
+      expect([reply.seen.headers['x-to'], reply.headers['x-from']]).toEqual([reply.seen.backend, reply.seen.backend]);
     }
     expect(seen).toEqual(new Set(['a', 'b']));
   });
@@ -252,8 +249,8 @@ test('a direct response of a route is sent without a backend', async () => {
     { match: [{ uri: { prefix: '/bytes' } }], directResponse: { status: 200, body: { bytes } } },
     { directResponse: { status: 503, body: { string: 'closed for today' } } },
   );
-  expect(await ask()).toMatchObject({ status: 503, body: 'closed for today' });
-  expect(await ask({ path: '/bytes' })).toMatchObject({ status: 200, body: '\u{1f600}' });
+  expect(await requestCart()).toMatchObject({ status: 503, body: 'closed for today' });
+  expect(await requestCart({ path: '/bytes' })).toMatchObject({ status: 200, body: '\u{1f600}' });
 });
 
 describe('the CORS policy of a route', () => {
@@ -272,7 +269,7 @@ describe('the CORS policy of a route', () => {
 
   test('responds to the preflight for allowed origins', async () => {
     await given({ corsPolicy });
-    const { status, headers } = await ask(preflight('https://a.shop.test'));
+    const { status, headers } = await requestCart(preflight('https://a.shop.test'));
     expect(status).toBe(200);
     expect(headers).toMatchObject({
       'access-control-allow-origin': 'https://a.shop.test',
@@ -282,12 +279,12 @@ describe('the CORS policy of a route', () => {
       'access-control-max-age': '600',
     });
     expect(cart.seen).toHaveLength(0);
-    const answer = await ask({ headers: { origin: 'https://shop.test' } });
-    expect(answer.headers).toMatchObject({
+    const reply = await requestCart({ headers: { origin: 'https://shop.test' } });
+    expect(reply.headers).toMatchObject({
       'access-control-allow-origin': 'https://shop.test',
       'access-control-expose-headers': 'x-backend',
     });
-    expect((await ask({ headers: { origin: 'https://evil.test' } })).headers).not.toHaveProperty(
+    expect((await requestCart({ headers: { origin: 'https://evil.test' } })).headers).not.toHaveProperty(
       'access-control-allow-origin',
     );
   });
@@ -299,7 +296,7 @@ describe('the CORS policy of a route', () => {
     'with unmatchedPreflights %s forwards %i preflights of other origins to the application',
     async (unmatchedPreflights, reach) => {
       await given({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
-      const { headers } = await ask(preflight('https://evil.test'));
+      const { headers } = await requestCart(preflight('https://evil.test'));
       expect(headers).not.toHaveProperty('access-control-allow-origin');
       expect(cart.seen).toHaveLength(reach);
     },

@@ -108,17 +108,21 @@ const conditions: Readonly<Record<string, Condition>> = {
   },
 };
 
-const answer = (string: string): object => ({ directResponse: { status: 200, body: { string } } });
+const respondWith = (string: string): object => ({ directResponse: { status: 200, body: { string } } });
 
 beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { web: { labels: { app: 'web' } }, edge: { type: 'router', labels: { istio: 'edge' } } },
   });
   ({ port, atGateway } = await mesh.ports('port', 'atGateway'));
-  const routes = Object.entries(conditions).map(([name, { match }]) => ({ name, match: [match], ...answer(name) }));
+  const routes = Object.entries(conditions).map(([name, { match }]) => ({
+    name,
+    match: [match],
+    ...respondWith(name),
+  }));
   const source = (name: string, match: object): object => ({
     match: [{ uri: { prefix: `/${name}` }, ...match }],
-    ...answer(name),
+    ...respondWith(name),
   });
   await mesh.apply(`
 ${serviceEntry(host, { port, backends: [] })}
@@ -140,7 +144,7 @@ ${virtualService(host, {
     source('other-port', { port: 1 }),
     source('in-mesh', { gateways: ['mesh'] }),
     source('at-gateway', { gateways: ['front'] }),
-    answer('nothing'),
+    respondWith('nothing'),
   ],
 })}`);
 });
@@ -161,17 +165,17 @@ describe.each(['web', 'edge'])('a match at the proxy %s', (proxy) => {
 });
 
 test('a match can select clients by labels or namespace', async () => {
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     ['own-labels', 'other-labels', 'own-namespace', 'other-namespace'].map((name) =>
       taken('web', { path: `/${name}` }),
     ),
   );
-  expect(answers).toEqual(['own-labels', 'nothing', 'own-namespace', 'nothing']);
+  expect(responses).toEqual(['own-labels', 'nothing', 'own-namespace', 'nothing']);
 });
 
 test('a match can select a port, the mesh, or a gateway', async () => {
   const paths = ['/this-port', '/other-port', '/in-mesh', '/at-gateway'];
-  const answers = (proxy: string) => Promise.all(paths.map((path) => taken(proxy, { path })));
-  expect(await answers('web')).toEqual(['this-port', 'nothing', 'in-mesh', 'nothing']);
-  expect(await answers('edge')).toEqual(['nothing', 'nothing', 'nothing', 'at-gateway']);
+  const responses = (proxy: string) => Promise.all(paths.map((path) => taken(proxy, { path })));
+  expect(await responses('web')).toEqual(['this-port', 'nothing', 'in-mesh', 'nothing']);
+  expect(await responses('edge')).toEqual(['nothing', 'nothing', 'nothing', 'at-gateway']);
 });

@@ -13,7 +13,7 @@ import { bearer, TokenIssuer } from './harness/tokens.ts';
 
 const [web, cart] = ['spiffe://cluster.local/ns/shop/sa/web', 'spiffe://cluster.local/ns/shop/sa/cart'];
 const issuing = new TokenIssuer(issuer);
-const stranger = createAuthority('of nobody').issue(['client.test']);
+const foreignCertificate = createAuthority('of nobody').issue(['client.test']);
 
 let mesh: FeatureMesh;
 let backend: HttpBackend;
@@ -41,7 +41,7 @@ afterAll(() => mesh?.stop());
 const quiet = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
 
 /** A gateway and a sidecar in front of the same application. */
-function surroundings(): string {
+function commonObjects(): string {
   const ingress = {
     port: { number: ports.sidecar, name: 'http', protocol: 'HTTP' },
     bind: '127.0.0.1',
@@ -65,15 +65,15 @@ function surroundings(): string {
 
 async function isLetIn(
   kind: RestrictionRow['kind'],
-  { token, headers, ...asked }: RestrictedRequest,
+  { token, headers, ...requested }: RestrictedRequest,
 ): Promise<boolean> {
   const authorization = token && bearer(issuing.token(token));
-  const to = { host: 'shop.test', path: '/', ...asked, headers: { ...headers, ...authorization } };
-  const answer =
+  const to = { host: 'shop.test', path: '/', ...requested, headers: { ...headers, ...authorization } };
+  const response =
     kind === 'PeerAuthentication'
       ? mesh.request('cart', { port: ports.sidecar, ...to, inbound: true })
       : mesh.request('edge', { port: ports.gateway, ...to });
-  return answer.then(
+  return response.then(
     ({ status }) => status === 200,
     () => false,
   );
@@ -83,9 +83,10 @@ const taken = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ ...row,
 
 test.each(taken)('Envoy applies $kind $field: $written', async ({ kind, spec, outcome }) => {
   const written = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
-  await mesh.apply(all(surroundings(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(written))));
-  for (const asked of outcome.lets) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, true]);
-  for (const asked of outcome.keepsOut) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, false]);
+  await mesh.apply(all(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(written))));
+  for (const requested of outcome.lets) expect([requested, await isLetIn(kind, requested)]).toEqual([requested, true]);
+  for (const requested of outcome.keepsOut)
+    expect([requested, await isLetIn(kind, requested)]).toEqual([requested, false]);
 });
 
 describe('a restriction that is rejected when it is first read', () => {
@@ -93,7 +94,7 @@ describe('a restriction that is rejected when it is first read', () => {
   const selector = { matchLabels: { istio: 'edge' } };
   const odd = (kind: RestrictionRow['kind'], name: string, spec: object): string =>
     object('security.istio.io/v1', kind, 'shop', name, spec as never);
-  const refusedFor = async (text: string): Promise<void> => mesh.apply(all(surroundings(), text), { invalid: true });
+  const refusedFor = async (text: string): Promise<void> => mesh.apply(all(commonObjects(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
 
   test('as an AuthorizationPolicy admits no request until it is repaired or removed', async () => {
@@ -105,16 +106,16 @@ describe('a restriction that is rejected when it is first read', () => {
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
     expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is denied');
     expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
-    await mesh.apply(all(surroundings(), policy({})));
+    await mesh.apply(all(commonObjects(), policy({})));
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     expect(await closures()).not.toContain('is denied');
     // Now there is a previous version.
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
-    await mesh.apply(surroundings());
+    await mesh.apply(commonObjects());
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
-    await mesh.apply(surroundings());
+    await mesh.apply(commonObjects());
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
   });
 
@@ -129,7 +130,7 @@ describe('a restriction that is rejected when it is first read', () => {
     await refusedFor(jwt({ jwks: issuing.keySet, fromHeaders: [{ name: 'x-token' }, { name: 'no header' }] }));
     expect(await isLetIn('RequestAuthentication', { headers: { 'x-token': issuing.token({}) } })).toBe(false);
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(false);
-    await mesh.apply(all(surroundings(), jwt({ jwks: issuing.keySet })));
+    await mesh.apply(all(commonObjects(), jwt({ jwks: issuing.keySet })));
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(true);
   });
 
@@ -138,7 +139,7 @@ describe('a restriction that is rejected when it is first read', () => {
       odd('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
     await refusedFor(peers('permissive'));
     expect(await isLetIn('PeerAuthentication', {})).toBe(false);
-    await mesh.apply(all(surroundings(), peers('PERMISSIVE')));
+    await mesh.apply(all(commonObjects(), peers('PERMISSIVE')));
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
   });
 
@@ -161,16 +162,16 @@ describe('a client with a self-signed certificate', () => {
   /** Whether the server admits clients with a certificate of the authority, with one of an unknown authority, and without a certificate. */
   async function letIn(
     proxy: string,
-    { host = 'web.test', patienceMs }: { host?: string; patienceMs?: number } = {},
+    { host = 'web.test', retryForMs }: { host?: string; retryForMs?: number } = {},
   ): Promise<[known: boolean, strange: boolean, none: boolean]> {
-    const { certificate, privateKey } = client() as typeof stranger;
+    const { certificate, privateKey } = client() as typeof foreignCertificate;
     const as = (shown: object): Promise<boolean> =>
       mesh
         .request(proxy, {
           port: ports.tls,
           host,
           inbound: proxy === 'plain',
-          ...(patienceMs !== undefined && { patienceMs }),
+          ...(retryForMs !== undefined && { retryForMs }),
           tls: { servername: host, ca: mesh.authority.certificate, ...shown },
         })
         .then(
@@ -179,7 +180,7 @@ describe('a client with a self-signed certificate', () => {
         );
     return [
       await as({ cert: certificate, key: privateKey }),
-      await as({ cert: stranger.certificate, key: stranger.privateKey }),
+      await as({ cert: foreignCertificate.certificate, key: foreignCertificate.privateKey }),
       await as({}),
     ];
   }
@@ -193,10 +194,10 @@ describe('a client with a self-signed certificate', () => {
   });
 
   const pair = (): { serverCertificate: string; privateKey: string } => {
-    const own = mesh.authority.issue(['web.test']);
+    const ownCertificate = mesh.authority.issue(['web.test']);
     return {
-      serverCertificate: mesh.file('own.crt', own.certificate),
-      privateKey: mesh.file('own.key', own.privateKey),
+      serverCertificate: mesh.file('own.crt', ownCertificate.certificate),
+      privateKey: mesh.file('own.key', ownCertificate.privateKey),
     };
   };
 
@@ -209,19 +210,19 @@ describe('a client with a self-signed certificate', () => {
     'is rejected by MUTUAL for each form of the CA certificate (proxy %s)',
     async (proxy) => {
       const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
-      const own = mesh.authority.issue(['web.test']);
+      const ownCertificate = mesh.authority.issue(['web.test']);
       await at(proxy, { mode: 'MUTUAL', tlsCertificates: [{ ...pair(), caCertificates }] });
       expect(await letIn(proxy)).toEqual([true, false, false]);
       await at(proxy, { mode: 'MUTUAL', tlsCertificates: [pair()], caCertificates });
       expect(await letIn(proxy)).toEqual([true, false, false]);
-      await at(proxy, { mode: 'MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
+      await at(proxy, { mode: 'MUTUAL', credentialName: 'web' }, secret('web', ownCertificate, roots()));
       expect(await letIn(proxy)).toEqual([true, false, false]);
-      await at(proxy, { mode: 'OPTIONAL_MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
+      await at(proxy, { mode: 'OPTIONAL_MUTUAL', credentialName: 'web' }, secret('web', ownCertificate, roots()));
       expect(await letIn(proxy)).toEqual([true, false, true]);
       await at(
         proxy,
         { mode: 'MUTUAL', credentialName: 'web', subjectAltNames: ['other.test'] },
-        secret('web', own, roots()),
+        secret('web', ownCertificate, roots()),
       );
       expect(await letIn(proxy)).toEqual([false, false, false]);
     },
@@ -238,16 +239,16 @@ describe('a client with a self-signed certificate', () => {
       await mesh.apply(quiet);
       await mesh.apply(refused, { invalid: true });
       expect(await mesh.envoy('edge').admin('/listeners')).not.toContain(`:${ports.tls}`);
-      expect(await letIn('edge', { patienceMs: 0 })).toEqual([false, false, false]);
+      expect(await letIn('edge', { retryForMs: 0 })).toEqual([false, false, false]);
     },
   );
 
   test('is rejected if the Secret has no CA certificate, or has lost it', async () => {
-    const own = mesh.authority.issue(['web.test']);
+    const ownCertificate = mesh.authority.issue(['web.test']);
     const objects = (more: object): Parameters<typeof at> => [
       'edge',
       { mode: 'MUTUAL', credentialName: 'late' },
-      secret('late', own, more),
+      secret('late', ownCertificate, more),
     ];
     await at(...objects({}));
     expect(await letIn('edge')).toEqual([false, false, false]);

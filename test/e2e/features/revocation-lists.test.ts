@@ -77,7 +77,7 @@ describe('revocation lists of a MUTUAL server', () => {
     ];
     await mesh.apply(all(...objects));
   };
-  const asks = async ({ cert, key }: { cert: string; key: string }): Promise<string> => {
+  const outcomeWith = async ({ cert, key }: { cert: string; key: string }): Promise<string> => {
     const tls = { servername: 'web.test', ca: mesh.authority.certificate, cert, key };
     return mesh.request('edge', { port, host: 'web.test', tls }).then(
       ({ status }) => `${status}`,
@@ -99,13 +99,13 @@ describe('revocation lists of a MUTUAL server', () => {
   ])('that become %s leave the last usable one in use', async (_, bad, reported) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     await apply(usable);
-    expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
     await apply(bad);
-    expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
     expect(await mesh.page('/debug/push_status')).toMatch(reported);
     expect(await mesh.page('/metrics')).toMatch(/^pilot_revocation_list_problems 1$/m);
     await apply(`${listOf(root)}${listOf(intermediate, [laterRevoked.serialNumber])}`);
-    expect([await asks(revoked), await asks(laterRevoked)]).toEqual(['200', 'refused']);
+    expect([await outcomeWith(revoked), await outcomeWith(laterRevoked)]).toEqual(['200', 'refused']);
   });
 
   test.runIf(sized({ short: false, full: true }))(
@@ -114,11 +114,11 @@ describe('revocation lists of a MUTUAL server', () => {
       [port, backend] = [await mesh.port(), await mesh.http('web')];
       name = 'later';
       await apply(usable);
-      expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+      expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
       const from = new Date(Math.ceil(Date.now() / 1000 + 15) * 1000);
       await apply(usable + listOf(intermediate, [laterRevoked.serialNumber], hours(900), from));
-      expect(await asks(laterRevoked)).toBe('200');
-      await eventually('the newer list is used', async () => (await asks(laterRevoked)) === 'refused');
+      expect(await outcomeWith(laterRevoked)).toBe('200');
+      await eventually('the newer list is used', async () => (await outcomeWith(laterRevoked)) === 'refused');
       expect(Date.now()).toBeGreaterThanOrEqual(from.getTime());
       name = 'web';
     },
@@ -131,20 +131,20 @@ describe('revocation lists of a MUTUAL server', () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = `never-${kind.length}`;
     await apply(bad);
-    expect([await asks(good), await asks(revoked)]).toEqual(['refused', 'refused']);
+    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['refused', 'refused']);
     await apply(undefined);
-    expect(await asks(good)).toBe('200');
+    expect(await outcomeWith(good)).toBe('200');
     await apply(bad);
-    expect(await asks(good)).toBe('200');
+    expect(await outcomeWith(good)).toBe('200');
     await apply(usable);
-    expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
   });
 
   test('of only an intermediate authority admit no client, as in Envoy', async () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = 'intermediate';
     await apply(listOf(intermediate), intermediate.certificate.pem);
-    expect(await asks(good)).toBe('refused');
+    expect(await outcomeWith(good)).toBe('refused');
     expect(await mesh.page('/debug/push_status')).toContain('issuer of CA certificate CN=intermediate is missing');
   });
 });

@@ -92,7 +92,7 @@ test('Telemetry objects change labels and disable metrics', async () => {
   );
   expect(found.labels).not.toHaveProperty('response_flags');
   await mesh.apply(`${service}---\n${telemetry([{ disabled: true }])}`);
-  const before = await samples('envoy_istio_requests_total');
+  const samplesBefore = await samples('envoy_istio_requests_total');
   await mesh.request('web', { port, host: 'cart.shop.test', path: '/' });
   // Without draining listeners, which still have the logger.
   const { configs } = JSON.parse(await mesh.envoy('web').admin('/config_dump?resource=dynamic_listeners')) as {
@@ -101,7 +101,7 @@ test('Telemetry objects change labels and disable metrics', async () => {
   const active = configs.map(({ active_state: state }) => JSON.stringify(state));
   expect(active.length).toBeGreaterThan(0);
   expect(active.filter((state) => state?.includes('access_loggers.stats'))).toEqual([]);
-  expect(await samples('envoy_istio_requests_total')).toEqual(before);
+  expect(await samples('envoy_istio_requests_total')).toEqual(samplesBefore);
 });
 
 test.runIf(isFull)('Envoy bounds the number of label sets', async () => {

@@ -141,14 +141,14 @@ test('access log services of all types receive the log entries', async () => {
     '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs',
     '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
   ];
-  const heard = (method: string, text: string) =>
+  const hasReceived = (method: string, text: string) =>
     eventually(`${method} hears ${text}`, () =>
       service.calls.some((call) => call.method === method && call.text.includes(text)),
     );
-  await heard(als, path);
-  await heard(als, 'mine');
-  await heard(als, 'tcp_envoy_accesslog');
-  await heard(otel, path);
+  await hasReceived(als, path);
+  await hasReceived(als, 'mine');
+  await hasReceived(als, 'tcp_envoy_accesslog');
+  await hasReceived(otel, path);
   await service.close();
 });
 

@@ -15,7 +15,7 @@ afterAll(() => mesh.stop());
 test('a route matches a claim that is text, a list that contains it, nested, present, or absent', async () => {
   const port = await mesh.port();
   const id = new TokenIssuer('https://id.test');
-  const answer = (string: string): object => ({ directResponse: { status: 200, body: { string } } });
+  const respondWith = (string: string): object => ({ directResponse: { status: 200, body: { string } } });
   const claims = (field: string, key: string, match: object): object => ({
     match: [{ [field]: { [`@request.auth.claims${key}`]: match } }],
   });
@@ -28,18 +28,23 @@ test('a route matches a claim that is text, a list that contains it, nested, pre
       virtualService('shop.test', {
         gateways: ['front'],
         http: [
-          { ...claims('headers', '.group', { exact: 'staff' }), ...answer('staff') },
-          { ...claims('headers', '[realm][roles]', { prefix: 'adm' }), ...answer('admin') },
-          { ...claims('headers', '.beta', {}), ...answer('beta') },
-          { ...claims('withoutHeaders', '.group', { exact: 'guest' }), ...answer('no guest') },
-          answer('guest'),
+          { ...claims('headers', '.group', { exact: 'staff' }), ...respondWith('staff') },
+          { ...claims('headers', '[realm][roles]', { prefix: 'adm' }), ...respondWith('admin') },
+          { ...claims('headers', '.beta', {}), ...respondWith('beta') },
+          { ...claims('withoutHeaders', '.group', { exact: 'guest' }), ...respondWith('no guest') },
+          respondWith('guest'),
         ],
       }),
     ].join('\n---\n'),
   );
-  const taken = async (said: Record<string, unknown> | undefined): Promise<string> =>
-    (await mesh.request('edge', { port, host: 'shop.test', headers: said === undefined ? {} : bearer(id.token(said)) }))
-      .body;
+  const taken = async (claims: Record<string, unknown> | undefined): Promise<string> =>
+    (
+      await mesh.request('edge', {
+        port,
+        host: 'shop.test',
+        headers: claims === undefined ? {} : bearer(id.token(claims)),
+      })
+    ).body;
   expect(await taken({ group: 'staff' })).toBe('staff');
   expect(await taken({ group: ['guest', 'staff'] })).toBe('staff');
   expect(await taken({ group: 'guest', realm: { roles: ['user', 'administrator'] } })).toBe('admin');
@@ -48,11 +53,11 @@ test('a route matches a claim that is text, a list that contains it, nested, pre
   expect(await taken({ group: 'guest' })).toBe('guest');
   // A request without a token has no claims, and claims of an unverified token do not count.
   expect(await taken(undefined)).toBe('no guest');
-  const stranger = new TokenIssuer('https://id.test');
+  const foreignIssuer = new TokenIssuer('https://id.test');
   const refused = await mesh.request('edge', {
     port,
     host: 'shop.test',
-    headers: bearer(stranger.token({ group: 'staff' })),
+    headers: bearer(foreignIssuer.token({ group: 'staff' })),
   });
   expect(refused.status).toBe(401);
 });

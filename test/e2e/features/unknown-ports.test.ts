@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 /** The listener of redirected connections reads their destination from a PROXY protocol header instead of the kernel. */
-const told = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'told', {
+const destinationHeader = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'told', {
   configPatches: [
     {
       applyTo: 'LISTENER_FILTER',
@@ -53,37 +53,39 @@ describe('with ALLOW_ANY_DYNAMIC_DNS', () => {
     [http, tcp, known] = [await mesh.http('http'), await mesh.tcp('tcp'), await mesh.http('known')];
     knownPort = await mesh.port();
     const entry = serviceEntry('known.shop.test', { port: knownPort, backends: [known] });
-    await mesh.apply([told, policy('ALLOW_ANY_DYNAMIC_DNS'), entry].join('\n---\n'));
+    await mesh.apply([destinationHeader, policy('ALLOW_ANY_DYNAMIC_DNS'), entry].join('\n---\n'));
   });
 
   /** Connects to an address and port, sends a text, and returns the response. */
-  const hear = async (port: number, send: string, address = '127.0.0.1') => {
+  const receive = async (port: number, send: string, address = '127.0.0.1') => {
     const header = `PROXY TCP4 127.0.0.1 ${address} 1234 ${port}\r\n`;
     return (await mesh.connect('web', { port: proxyListenPort, send: `${header}${send}`, until: /\r\n\r\n|\n$/ })).text;
   };
   const get = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
   test('an HTTP request goes to the address that DNS returns for its host, whatever its original destination', async () => {
-    expect(await hear(9, get(`localhost:${http.port}`), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: http/s);
+    expect(await receive(9, get(`localhost:${http.port}`), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: http/s);
     expect(await mesh.envoy('web').stat('cluster.AllowAnyDynamicDNSCluster.upstream_rq_total')).toBe(1);
   });
 
   test('other bytes keep their original destination', async () => {
-    expect(await hear(tcp.port, 'bytes\n', tcp.address)).toMatch(/^tcp\n/);
+    expect(await receive(tcp.port, 'bytes\n', tcp.address)).toMatch(/^tcp\n/);
   });
 
   test('a client that waits for the server to send first receives its bytes', async () => {
-    expect(await hear(tcp.port, '', tcp.address)).toBe('tcp\n');
+    expect(await receive(tcp.port, '', tcp.address)).toBe('tcp\n');
   });
 
   test('requests to ports of services are routed by the services', async () => {
-    expect(await hear(knownPort, get('known.shop.test'), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: known/s);
+    expect(await receive(knownPort, get('known.shop.test'), '192.0.2.1')).toMatch(
+      /^HTTP\/1.1 200 OK.*x-backend: known/s,
+    );
   });
 });
 
 test('with ALLOW_ANY an HTTP request keeps its original destination', async () => {
   const http = await mesh.http('there');
-  await mesh.apply([told, policy('ALLOW_ANY')].join('\n---\n'));
+  await mesh.apply([destinationHeader, policy('ALLOW_ANY')].join('\n---\n'));
   const send = `PROXY TCP4 127.0.0.1 ${http.address} 1234 ${http.port}\r\nGET / HTTP/1.1\r\nHost: nowhere.invalid\r\nConnection: close\r\n\r\n`;
   const { text } = await mesh.connect('web', { port: proxyListenPort, send, until: /\r\n\r\n/ });
   expect(text).toMatch(/^HTTP\/1.1 200 OK.*x-backend: there/s);

@@ -48,8 +48,8 @@ ${virtualService('shop.test', {
     { match: [{ uri: { prefix: '/moved/' } }], redirect: { prefixRewrite: '/to/', authority: 'new.test' } },
   ],
 })}`);
-  const answer = await mesh.request('edge', { port, host: 'shop.test', path: '/old' });
-  expect([answer.status, answer.headers.location]).toEqual([308, 'http://shop.test/new']);
+  const response = await mesh.request('edge', { port, host: 'shop.test', path: '/old' });
+  expect([response.status, response.headers.location]).toEqual([308, 'http://shop.test/new']);
   const moved = await mesh.request('edge', { port, host: 'shop.test', path: '/moved/a/b?c=d' });
   expect([moved.status, moved.headers.location]).toEqual([301, 'http://new.test/to/a/b?c=d']);
   expect((await mesh.request('edge', { port, host: 'shop.test', path: '/other' })).status).toBe(404);

@@ -37,12 +37,12 @@ function type(parameters: number, results: number): number[] {
 }
 
 /** A module that responds with this status. */
-export function answering(status: number): Buffer {
+export function respondingWith(status: number): Buffer {
   const types = [type(0, 0), type(1, 1), type(2, 0), type(2, 1), type(3, 1), type(8, 1)];
   const name = (text: string): number[] => sized(bytes(text));
   const imports = [[...name('env'), ...name('proxy_send_local_response'), 0x00, 5]];
   // No details, no body, no headers, no gRPC status; then processing of the request stops.
-  const answer = [
+  const sendResponse = [
     ...constant(status),
     ...[0, 0, 0, 0, 0, 0].flatMap(constant),
     ...constant(-1),
@@ -57,7 +57,7 @@ export function answering(status: number): Buffer {
     ['proxy_on_context_create', 2, []],
     ['proxy_on_vm_start', 3, constant(1)],
     ['proxy_on_configure', 3, constant(1)],
-    ['proxy_on_request_headers', 4, answer],
+    ['proxy_on_request_headers', 4, sendResponse],
   ];
   return Buffer.from([
     ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { object, serviceEntry } from './harness/objects.ts';
-import { answering } from './wasm-module.ts';
+import { respondingWith } from './wasm-module.ts';
 
 let mesh: FeatureMesh;
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-wasm-'));
@@ -36,15 +36,15 @@ async function shop() {
 
 test('a Wasm module from a file responds to requests, is replaced without a new listener, and is removed', async () => {
   const { port, status, entry } = await shop();
-  for (const code of [418, 429]) writeFileSync(join(folder, `${code}.wasm`), answering(code));
+  for (const code of [418, 429]) writeFileSync(join(folder, `${code}.wasm`), respondingWith(code));
   const withCode = (code: number): string => `${entry}\n---\n${plugin({ url: `file://${folder}/${code}.wasm` })}`;
   await mesh.apply(withCode(418));
   expect(await status()).toBe(418);
   const listeners = () => mesh.envoy('web').stat('listener_manager.listener_create_success');
-  const before = await listeners();
+  const previous = await listeners();
   await mesh.apply(withCode(429));
   await eventually('the other code answers', async () => (await status()) === 429);
-  expect(await listeners()).toBe(before);
+  expect(await listeners()).toBe(previous);
   await mesh.apply(
     `${entry}\n---\n${plugin({ url: `file://${folder}/418.wasm`, match: [{ ports: [{ number: port + 1 }] }] })}`,
   );
@@ -53,7 +53,7 @@ test('a Wasm module from a file responds to requests, is replaced without a new 
 
 test('a Wasm module is fetched from a service of the mesh, and must match the given hash', async () => {
   const { status, entry } = await shop();
-  const code = answering(418);
+  const code = respondingWith(418);
   const sha256 = createHash('sha256').update(code).digest('hex');
   // The first two requests fail.
   let fetches = 0;
@@ -105,26 +105,26 @@ test.each([
   ['another fetched module', 'FAIL_CLOSE', (fetched: object) => fetched, 416],
   ['another fetched module', 'FAIL_OPEN', (fetched: object) => fetched, 416],
 ])('%s stays (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
-  const { status: ask, entry } = await shop();
-  writeFileSync(join(folder, '418.wasm'), answering(418));
+  const { status: requestStatus, entry } = await shop();
+  writeFileSync(join(folder, '418.wasm'), respondingWith(418));
   // Other tests fetched modules with other statuses, which Envoy caches.
   const replacement = 450 + failStrategy.length + (status % 10);
-  const store = await slowStore({ '/a.wasm': answering(replacement), '/fast.wasm': answering(416) });
+  const store = await slowStore({ '/a.wasm': respondingWith(replacement), '/fast.wasm': respondingWith(416) });
   const withPlugin = (spec: object) =>
     [entry, store.entry, plugin({ ...spec, failStrategy, phase: 'AUTHN' })].join('\n---\n');
   await mesh.apply(withPlugin(firstSpec(store.spec('/fast.wasm'))));
-  await eventually('the plugin answers', async () => (await ask()) === status);
+  await eventually('the plugin answers', async () => (await requestStatus()) === status);
   const applied = mesh.apply(withPlugin(store.spec('/a.wasm')));
   await eventually('the code is fetched', () => store.fetches() > 0);
-  for (let i = 0; i < 10; i++) expect(await ask()).toBe(status);
+  for (let i = 0; i < 10; i++) expect(await requestStatus()).toBe(status);
   store.release();
   await applied;
-  await eventually('the other code answers', async () => (await ask()) === replacement);
+  await eventually('the other code answers', async () => (await requestStatus()) === replacement);
 });
 
 test('a Wasm module is fetched as soon as its service exists', async () => {
   const { status, entry } = await shop();
-  const store = await slowStore({ '/a.wasm': answering(470) });
+  const store = await slowStore({ '/a.wasm': respondingWith(470) });
   store.release();
   const fetched = plugin(store.spec('/a.wasm'));
   await mesh.apply([entry, fetched].join('\n---\n'));
@@ -135,7 +135,7 @@ test('a Wasm module is fetched as soon as its service exists', async () => {
 
 test('each of two plugins with fetched modules runs its own module', async () => {
   const [here, there] = [await shop(), await shop()];
-  const store = await slowStore({ '/a.wasm': answering(481), '/b.wasm': answering(482) });
+  const store = await slowStore({ '/a.wasm': respondingWith(481), '/b.wasm': respondingWith(482) });
   store.release();
   const at = (name: string, path: string, port: number): string =>
     object('extensions.istio.io/v1alpha1', 'WasmPlugin', 'shop', name, {

@@ -47,11 +47,11 @@ export function testFaults(mesh: () => InstalledMesh): void {
     );
 
     it('both replicas of the control plane are replaced', async () => {
-      const before = await names('istiod', systemNamespace);
+      const previous = await names('istiod', systemNamespace);
       await rollOut(mesh().node, controlPlane);
       const after = await readyPods(mesh().node, 'istiod', 2, systemNamespace);
-      expect(before).toHaveLength(2);
-      expect(after.filter(({ metadata }) => before.includes(metadata.name))).toEqual([]);
+      expect(previous).toHaveLength(2);
+      expect(after.filter(({ metadata }) => previous.includes(metadata.name))).toEqual([]);
     });
 
     it('kubelet and containerd are killed and restarted, and no container restarts', async () => {
@@ -61,13 +61,13 @@ export function testFaults(mesh: () => InstalledMesh): void {
           const { containerStatuses } = status as { containerStatuses: { containerID: string }[] };
           return [metadata.name, containerStatuses.map(({ containerID }) => containerID)];
         });
-      const before = await containers();
+      const previous = await containers();
       // The kubelet exits if containerd does not respond yet, and no process restarts it here.
       for (const program of ['kubelet', 'containerd'] as const) {
         await node.restart(program);
         await startPod(node, `after-${program}`);
       }
-      expect(await containers()).toEqual(before);
+      expect(await containers()).toEqual(previous);
     });
 
     // The rest takes minutes.

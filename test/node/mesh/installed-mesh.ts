@@ -13,7 +13,7 @@ import { addressOf, applyManifests, podsOf, readyPods } from '../workloads.ts';
 
 export const systemNamespace = 'istio-system';
 
-const say = (line: string): void => console.error(line);
+const report = (line: string): void => console.error(line);
 const run = promisify(execFile);
 
 /** Result of the load generator of a pod. */
@@ -49,7 +49,7 @@ export class InstalledMesh {
 
   /** Sidecars are injected into pods of the tests' namespace. */
   static async start(release: Release = {}): Promise<InstalledMesh> {
-    const helmBinary = await findOrBuild(helm, say);
+    const helmBinary = await findOrBuild(helm, report);
     const node = await startNode();
     try {
       const mesh = new InstalledMesh(node, helmBinary);

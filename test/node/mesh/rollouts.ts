@@ -44,18 +44,23 @@ export async function rollOut(node: RunningNode, deployment: DeploymentName): Pr
 
 /** Resolves when the last change of a Deployment has taken effect. */
 export async function isRolledOut(node: RunningNode, { name, namespace }: DeploymentName): Promise<void> {
-  const { admin, namespace: own } = node.cluster;
-  const reading = { method: 'GET', resource: resources.Deployment, namespace: namespace ?? own, name } as const;
+  const { admin, namespace: ownNamespace } = node.cluster;
+  const reading = {
+    method: 'GET',
+    resource: resources.Deployment,
+    namespace: namespace ?? ownNamespace,
+    name,
+  } as const;
   let last: KubernetesObject | undefined;
   await eventually(
     `${name} is rolled out`,
     async () => {
       last = await admin.request(reading, never);
-      const wanted = (last.spec as { replicas: number }).replicas;
+      const expected = (last.spec as { replicas: number }).replicas;
       const status = (last.status ?? {}) as DeploymentStatus;
       if (status.observedGeneration !== last.metadata.generation) return false;
       const counts = [status.replicas, status.updatedReplicas, status.availableReplicas];
-      return counts.every((count = 0) => count === wanted);
+      return counts.every((count = 0) => count === expected);
     },
     { deadlineMs: rolloutLimitMs },
   ).catch((error: unknown) => {

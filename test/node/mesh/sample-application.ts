@@ -16,7 +16,7 @@ export interface ApplicationOptions {
   /** Fields of the container. */
   readonly container?: object;
   /** Containers in addition to `app`. */
-  readonly others?: readonly object[];
+  readonly otherContainers?: readonly object[];
 }
 
 /** Small requests in annotations of each pod: a node of the tests has two processors. */
@@ -24,7 +24,7 @@ const resources = { 'sidecar.istio.io/proxyCPU': '10m', 'sidecar.istio.io/proxyM
 
 /** A ServiceAccount, a Service at port 80 and a Deployment with the same name, as YAML. */
 export function application(name: string, options: ApplicationOptions = {}): string {
-  const { replicas = 1, namespace, annotations = {}, service = {}, container = {}, others = [] } = options;
+  const { replicas = 1, namespace, annotations = {}, service = {}, container = {}, otherContainers = [] } = options;
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
   const objects = [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
@@ -51,7 +51,7 @@ export function application(name: string, options: ApplicationOptions = {}): str
                 lifecycle: { preStop: { sleep: { seconds: 3 } } },
                 ...container,
               },
-              ...others,
+              ...otherContainers,
             ],
           },
         },

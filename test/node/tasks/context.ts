@@ -51,7 +51,7 @@ const applications = {
 export type ApplicationName = keyof typeof applications;
 
 interface Expectation<Value> {
-  readonly isWanted: (value: Value) => boolean;
+  readonly isExpected: (value: Value) => boolean;
   /** For the report. */
   readonly describe?: (value: Value) => string;
   readonly limitMs?: number;
@@ -64,13 +64,13 @@ export class TaskContext {
   readonly #running = new Set<ApplicationName>();
   readonly #applied = new Map<string, KubernetesObject>();
   readonly #streams: PodStreams;
-  readonly #say: (line: string) => void;
+  readonly #print: (line: string) => void;
 
-  constructor(mesh: InstalledMesh, streams: PodStreams, samples: SampleFiles, say: (line: string) => void) {
+  constructor(mesh: InstalledMesh, streams: PodStreams, samples: SampleFiles, print: (line: string) => void) {
     this.mesh = mesh;
     this.#streams = streams;
     this.samples = samples;
-    this.#say = say;
+    this.#print = print;
   }
 
   get node() {
@@ -190,27 +190,27 @@ export class TaskContext {
    * Reports a result.
    * @param detail text that does not fit into a table
    */
-  record(what: string, seen: string, wanted: string, ok: boolean, detail?: string): void {
-    this.findings.push({ check: what, seen, expected: wanted, ok, ...(detail && { detail }) });
-    this.#say(`  ${ok ? 'ok  ' : 'FAIL'} ${what}: ${seen}${ok ? '' : ` (expected: ${wanted})`}`);
+  record(description: string, seen: string, documented: string, ok: boolean, detail?: string): void {
+    this.findings.push({ check: description, seen, expected: documented, ok, ...(detail && { detail }) });
+    this.#print(`  ${ok ? 'ok  ' : 'FAIL'} ${description}: ${seen}${ok ? '' : ` (expected: ${documented})`}`);
   }
 
   /** Repeats a request until the result is as documented, and reports the last result. */
   async converges<Value>(
-    what: string,
-    wanted: string,
+    description: string,
+    documented: string,
     attempt: () => Promise<Value>,
-    { isWanted, describe = String, limitMs = convergenceLimitMs }: Expectation<Value>,
+    { isExpected, describe = String, limitMs = convergenceLimitMs }: Expectation<Value>,
   ): Promise<void> {
     let seen = 'nothing';
     const begun = performance.now();
     const ok = await eventually(
-      what,
+      description,
       async () => {
         try {
           const value = await attempt();
           seen = describe(value);
-          return isWanted(value);
+          return isExpected(value);
         } catch (error) {
           seen = messageOf(error);
           return false;
@@ -219,13 +219,13 @@ export class TaskContext {
       { deadlineMs: limitMs },
     ).catch(() => false);
     const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-    this.record(what, `${seen} (${seconds} s)`, wanted, ok);
+    this.record(description, `${seen} (${seconds} s)`, documented, ok);
   }
 
   /** Repeats a request until it has a status. */
-  async status(what: string, wanted: number, attempt: () => Promise<CurlResult>): Promise<void> {
-    await this.converges(what, String(wanted), attempt, {
-      isWanted: ({ status }) => status === wanted,
+  async status(description: string, documented: number, attempt: () => Promise<CurlResult>): Promise<void> {
+    await this.converges(description, String(documented), attempt, {
+      isExpected: ({ status }) => status === documented,
       describe: ({ status, code }) => (status === 0 ? `0, curl ${code}` : String(status)),
     });
   }

@@ -37,7 +37,7 @@ export const egress: Task = {
       });
       await tasks.status('REGISTRY_ONLY: http', 502, http);
       await tasks.converges('REGISTRY_ONLY: https', `curl ${tlsFailed}`, https, {
-        isWanted: ({ code }) => code === tlsFailed,
+        isExpected: ({ code }) => code === tlsFailed,
         describe: ({ code }) => `curl ${code}`,
       });
       await tasks.apply(serviceEntry('outside-http', '{ number: 80, name: http, protocol: HTTP }'));
@@ -45,16 +45,16 @@ export const egress: Task = {
       await tasks.apply(serviceEntry('outside-https', '{ number: 443, name: https, protocol: TLS }'));
       await tasks.status('ServiceEntry: https', 200, https);
       const delayed = () => tasks.curl([`http://${outsideHost}/delay/5`]);
-      const before = await delayed();
+      const previous = await delayed();
       tasks.record(
         '/delay/5',
-        `${before.status} after ${before.seconds} s`,
+        `${previous.status} after ${previous.seconds} s`,
         '200 after 5 s',
-        before.status === 200 && before.seconds >= 5,
+        previous.status === 200 && previous.seconds >= 5,
       );
       await tasks.apply(timeout);
       await tasks.converges('/delay/5 with a timeout of 3 s', '504 after 3 s', delayed, {
-        isWanted: ({ status, seconds }) => status === 504 && seconds >= 2.9 && seconds < 4.5,
+        isExpected: ({ status, seconds }) => status === 504 && seconds >= 2.9 && seconds < 4.5,
         describe: ({ status, seconds }) => `${status} after ${seconds.toFixed(2)} s`,
       });
     } finally {

@@ -95,12 +95,12 @@ export const ingressGateways: Task = {
       return countOf((await Promise.all(sent)).map(({ body }) => /version: (\w+)/.exec(body)?.[1] ?? 'none'));
     };
     await tasks.converges('versions of helloworld', 'v1 and v2', versions, {
-      isWanted: ({ v1 = 0, v2 = 0 }) => v1 > 0 && v2 > 0 && v1 + v2 === 10,
+      isExpected: ({ v1 = 0, v2 = 0 }) => v1 > 0 && v2 > 0 && v1 + v2 === 10,
       describe: countsText,
     });
     await tasks.applySample('bookinfo-networking/bookinfo-gateway.yaml');
     await tasks.converges('title of /productpage', title, async () => titleOf((await get('/productpage')).body), {
-      isWanted: (seen) => seen === title,
+      isExpected: (seen) => seen === title,
     });
     await tasks.status('/details/0 of bookinfo, which has no route', 404, () => get('/details/0'));
   },
@@ -136,7 +136,7 @@ export const gatewayApiIngress: Task = {
     });
     const read_ = () => read(tasks, 'KubernetesGateway', name, tasks.namespace);
     await tasks.converges('Gateway is programmed', 'an address', read_, {
-      isWanted: (gateway) => hasCondition(gateway, 'Programmed') && addressOf(gateway) !== 'none',
+      isExpected: (gateway) => hasCondition(gateway, 'Programmed') && addressOf(gateway) !== 'none',
       describe: addressOf,
     });
     const service = await eventually('the gateway has a Service', () =>
@@ -145,7 +145,7 @@ export const gatewayApiIngress: Task = {
     const url = `http://${(service.spec as { clusterIP: string }).clusterIP}`;
     const get = (path: string, args: readonly string[] = []) => tasks.curlFromNode([...args, `${url}${path}`]);
     await tasks.converges('title of /productpage', title, async () => titleOf((await get('/productpage')).body), {
-      isWanted: (seen) => seen === title,
+      isExpected: (seen) => seen === title,
     });
     await tasks.status('/details/0, which has no route', 404, () => get('/details/0'));
     await tasks.apply(httpbinRoute);
@@ -157,7 +157,7 @@ export const gatewayApiIngress: Task = {
       'deleted',
       () => serviceState(tasks, `${name}-istio`),
       {
-        isWanted: (state) => state === 'deleted',
+        isExpected: (state) => state === 'deleted',
       },
     );
   },

@@ -29,13 +29,13 @@ export const circuitBreaking: Task = {
   needs: ['curl', 'httpbin'],
   async run(tasks) {
     const outcome = (
-      what: string,
-      wanted: string,
+      description: string,
+      expected: string,
       connections: number,
-      isWanted: (counts: Readonly<Record<string, number>>) => boolean,
+      isExpected: (counts: Readonly<Record<string, number>>) => boolean,
     ) =>
-      tasks.converges(what, wanted, () => load(tasks, connections, 10 * connections), {
-        isWanted,
+      tasks.converges(description, expected, () => load(tasks, connections, 10 * connections), {
+        isExpected,
         describe: countsText,
       });
     await outcome('4 connections without a limit', '200: 40', 4, (counts) => counts['200'] === 40);
@@ -137,19 +137,19 @@ export const localityLoadBalancing: Task = {
       return countOf(bodies.map((body) => /version: ([\w.]+)/.exec(body)?.[1] ?? body));
     };
     await tasks.converges('without a rule', 'all localities', versions, {
-      isWanted: (counts) =>
+      isExpected: (counts) =>
         Object.keys(counts).join() !== '' && Object.keys(counts).every((key) => localities.includes(key)),
       describe: countsText,
     });
     await tasks.apply(distribution, namespace);
     await tasks.converges('distribute 70, 20, 10', '28 ± 12, 8 ± 8, 4 ± 4', versions, {
-      isWanted: ({ 'region1.zone1': near = 0, 'region2.zone3': none = 0, 'region3.zone4': far = 0 }) =>
+      isExpected: ({ 'region1.zone1': near = 0, 'region2.zone3': none = 0, 'region3.zone4': far = 0 }) =>
         Math.abs(near - 28) <= 12 && none === 0 && far > 0 && far <= 12,
       describe: countsText,
     });
-    const only = (what: string, locality: string, limitMs?: number) =>
-      tasks.converges(what, `${locality}: ${requests}`, versions, {
-        isWanted: (counts) => counts[locality] === requests,
+    const only = (description: string, locality: string, limitMs?: number) =>
+      tasks.converges(description, `${locality}: ${requests}`, versions, {
+        isExpected: (counts) => counts[locality] === requests,
         describe: countsText,
         ...(limitMs !== undefined && { limitMs }),
       });

@@ -26,27 +26,27 @@ export async function* runTasks(
   mesh: InstalledMesh,
   tasks: readonly Task[],
   samples: SampleFiles,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): AsyncGenerator<TaskResult> {
   const streams = await PodStreams.open(mesh.node);
   try {
-    const context = new TaskContext(mesh, streams, samples, say);
-    for (const task of tasks) yield await runTask(context, task, say);
+    const context = new TaskContext(mesh, streams, samples, report);
+    for (const task of tasks) yield await runTask(context, task, report);
   } finally {
     streams.close();
   }
 }
 
-async function runTask(context: TaskContext, task: Task, say: (line: string) => void): Promise<TaskResult> {
-  say(`${task.name} (https://istio.io/latest/docs/${task.page}/)`);
+async function runTask(context: TaskContext, task: Task, report: (line: string) => void): Promise<TaskResult> {
+  report(`${task.name} (https://istio.io/latest/docs/${task.page}/)`);
   const begun = performance.now();
   try {
     await context.start(task.needs);
     await task.run(context);
     await context.removeApplied();
   } catch (error) {
-    const [line = '', ...others] = messageOf(error).split('\n');
-    context.record('run', line, 'no error', false, others.join('\n'));
+    const [line = '', ...furtherLines] = messageOf(error).split('\n');
+    context.record('run', line, 'no error', false, furtherLines.join('\n'));
     await context.removeApplied().catch(() => {});
   }
   return { task, findings: context.findings.splice(0), seconds: (performance.now() - begun) / 1000 };

@@ -19,7 +19,7 @@ const usage = `usage: npm run test:tasks -- [--only TASK,…] [--samples FOLDER]
   --only TASK,…      some tasks: ${names.join(', ')}
   --samples FOLDER   manifests that Istio publishes (bookinfo-kube/, httpbin/, …), instead of our own objects with the same names`;
 
-const say = (line: string): void => console.log(line);
+const print = (line: string): void => console.log(line);
 const never = new AbortController().signal;
 
 /** Whether the API server accepts each file unchanged, as a dry run. */
@@ -38,9 +38,9 @@ async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<C
     }
   }
   const detail = rejections.length === 0 ? {} : { detail: rejections.join('\n') };
-  const wanted = `${files.length} files, 0 rejected objects`;
+  const expected = `${files.length} files, 0 rejected objects`;
   const seen = `${files.length} files, ${rejections.length} rejected objects`;
-  return [{ check: 'samples are accepted', seen, expected: wanted, ok: rejections.length === 0, ...detail }];
+  return [{ check: 'samples are accepted', seen, expected, ok: rejections.length === 0, ...detail }];
 }
 
 function formatTasks(results: readonly TaskResult[]): string {
@@ -58,17 +58,17 @@ async function run(only: readonly string[], folder: string | undefined): Promise
   const mesh = await InstalledMesh.start();
   try {
     await prepareSamples(mesh);
-    say(`node, control plane and images: ${seconds()}`);
+    print(`node, control plane and images: ${seconds()}`);
     const findings = folder === undefined ? [] : await acceptSamples(mesh, folder);
     const results: TaskResult[] = [];
     const selected = tasks.filter(({ name }) => only.length === 0 || only.includes(name));
-    for await (const result of runTasks(mesh, selected, new SampleFiles(folder), say)) results.push(result);
-    for (const { task, findings: own } of results) {
-      findings.push(...own.map((finding) => ({ ...finding, check: `${task.name}: ${finding.check}` })));
+    for await (const result of runTasks(mesh, selected, new SampleFiles(folder), print)) results.push(result);
+    for (const { task, findings: taskFindings } of results) {
+      findings.push(...taskFindings.map((finding) => ({ ...finding, check: `${task.name}: ${finding.check}` })));
     }
-    const passed = results.filter(({ findings: own }) => own.every(({ ok }) => ok)).length;
-    say(`\n${formatFindings(findings)}\n\n${formatTasks(results)}`);
-    say(`tasks: ${passed} of ${results.length} passed, ${findings.length} results, ${seconds()}`);
+    const passed = results.filter(({ findings: taskFindings }) => taskFindings.every(({ ok }) => ok)).length;
+    print(`\n${formatFindings(findings)}\n\n${formatTasks(results)}`);
+    print(`tasks: ${passed} of ${results.length} passed, ${findings.length} results, ${seconds()}`);
     return findings.every(({ ok }) => ok);
   } finally {
     await mesh.node.stop();

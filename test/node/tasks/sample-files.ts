@@ -21,7 +21,7 @@ export class SampleFiles {
   /** @param path such as `httpbin/httpbin.yaml` */
   read(path: string): string {
     if (this.#folder !== undefined) return readFileSync(join(this.#folder, path), 'utf8');
-    const objects = own[path];
+    const objects = ownManifests[path];
     if (objects === undefined) throw new Error(`no such sample: ${path}`);
     return objects.map((object) => stringify(object)).join('---\n');
   }
@@ -124,7 +124,7 @@ const pagePaths = { exact: ['/productpage', '/login', '/logout'], prefix: ['/sta
 
 const gatewayApi = 'gateway.networking.k8s.io/v1';
 
-const own: Readonly<Record<string, readonly object[]>> = {
+const ownManifests: Readonly<Record<string, readonly object[]>> = {
   'curl/curl.yaml': [
     ...[account('curl'), service('curl', 80)],
     deployment({

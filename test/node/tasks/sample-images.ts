@@ -52,5 +52,5 @@ export async function stageSampleImages(folder: string): Promise<Image> {
   writeFileSync(at('etc/passwd'), 'root:x:0:0::/:/bin/sh\ncurl_user:x:100:101::/tmp:/bin/sh\n');
   await execa('chmod', ['777', at('tmp')]);
   const curl = { name: 'docker.io/curlimages/curl:8.16.0', entrypoint: ['/usr/bin/curl'], user: '100:101' };
-  return { ...curl, root, others: images };
+  return { ...curl, root, otherImages: images };
 }

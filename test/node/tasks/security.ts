@@ -48,8 +48,8 @@ export const mutualTlsMigration: Task = {
       );
       return results.flat().join(', ') || 'all 200';
     };
-    const outcome = (what: string, wanted: string) =>
-      tasks.converges(what, wanted, requests, { isWanted: (seen) => seen === wanted });
+    const outcome = (description: string, expected: string) =>
+      tasks.converges(description, expected, requests, { isExpected: (seen) => seen === expected });
     await outcome('requests of foo, bar, legacy to foo, bar', 'all 200');
     await tasks.apply(strict);
     await outcome('STRICT in foo', 'legacy to foo: 0');
@@ -100,8 +100,8 @@ export const authorization: Task = {
       }
       return [...seen].sort().join(' or ');
     };
-    const outcome = (what: string, wanted: string) =>
-      tasks.converges(what, wanted, pages, { isWanted: (seen) => seen === wanted });
+    const outcome = (description: string, expected: string) =>
+      tasks.converges(description, expected, pages, { isExpected: (seen) => seen === expected });
     await outcome('without a policy', 'complete');
     await tasks.apply(policy('allow-nothing', '{}'));
     await outcome('allow-nothing', '403 RBAC: access denied');
@@ -156,7 +156,8 @@ export const jwt: Task = {
     ]);
     const send = (bearer?: string) => () =>
       tasks.curl([...(bearer ? ['-H', `Authorization: Bearer ${bearer}`] : []), 'http://httpbin:8000/headers']);
-    const status = (what: string, wanted: number, bearer?: string) => tasks.status(what, wanted, send(bearer));
+    const status = (description: string, expected: number, bearer?: string) =>
+      tasks.status(description, expected, send(bearer));
     await tasks.apply(requestAuthentication(`jwks: '${keySet}'`));
     await status('invalid token', 401, 'invalidToken');
     await status('token of another key', 401, foreign);
@@ -175,7 +176,7 @@ export const jwt: Task = {
 interface UriTask {
   readonly tasks: TaskContext;
   readonly keySet: string;
-  readonly status: (what: string, wanted: number, bearer?: string) => Promise<void>;
+  readonly status: (description: string, expected: number, bearer?: string) => Promise<void>;
   readonly valid: string;
 }
 

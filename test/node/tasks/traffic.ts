@@ -31,10 +31,10 @@ const starsOfPages = async (tasks: TaskContext, count: number, args: readonly st
   countOf((await tasks.bodies(`${page}?u=[1-${count}]`, args)).map(starsOf));
 
 /** Waits until all pages have the same stars. */
-async function allPages(tasks: TaskContext, user: string, args: readonly string[], wanted: string): Promise<void> {
+async function allPages(tasks: TaskContext, user: string, args: readonly string[], expected: string): Promise<void> {
   const count = 10;
-  await tasks.converges(`${count} pages of ${user}`, `${wanted}: ${count}`, () => starsOfPages(tasks, count, args), {
-    isWanted: (counts) => counts[wanted] === count,
+  await tasks.converges(`${count} pages of ${user}`, `${expected}: ${count}`, () => starsOfPages(tasks, count, args), {
+    isExpected: (counts) => counts[expected] === count,
     describe: countsText,
   });
 }
@@ -45,7 +45,7 @@ export const requestRouting: Task = {
   needs: ['curl', 'bookinfo'],
   async run(tasks) {
     await tasks.converges('pages before any rule', 'all three versions', () => starsOfPages(tasks, 12), {
-      isWanted: (counts) => ['no stars', 'black stars', 'red stars'].every((stars) => counts[stars]),
+      isExpected: (counts) => ['no stars', 'black stars', 'red stars'].every((stars) => counts[stars]),
       describe: countsText,
     });
     await tasks.applySample(`${networking}/destination-rule-all.yaml`);
@@ -68,10 +68,10 @@ const tolerance = (share: number, requests: number): number => 4 * Math.sqrt((sh
 async function shareOf(tasks: TaskContext, version: string, share: number): Promise<void> {
   const requests = 400;
   const margin = tolerance(share, requests);
-  const wanted = `${percent(share)} ± ${percent(margin)}`;
+  const expected = `${percent(share)} ± ${percent(margin)}`;
   const countVersions = async () => countOf((await tasks.bodies(`${reviews}?u=[1-${requests}]`)).map(versionOf));
-  await tasks.converges(`share of ${version} in ${requests} requests`, wanted, countVersions, {
-    isWanted: (counts) =>
+  await tasks.converges(`share of ${version} in ${requests} requests`, expected, countVersions, {
+    isExpected: (counts) =>
       Math.abs((counts[version] ?? 0) / requests - share) <= margin && Object.keys(counts).length < 3,
     describe: countsText,
   });
@@ -103,13 +103,13 @@ async function timedPage(tasks: TaskContext, args: readonly string[]): Promise<{
 
 async function pageWithin(
   tasks: TaskContext,
-  what: string,
+  description: string,
   args: readonly string[],
-  wanted: { readonly stars: string; readonly from: number; readonly to: number },
+  expected: { readonly stars: string; readonly from: number; readonly to: number },
 ): Promise<void> {
-  const { stars, from, to } = wanted;
-  await tasks.converges(what, `${stars}, ${from}–${to} s`, () => timedPage(tasks, args), {
-    isWanted: (seen) => seen.stars === stars && seen.seconds >= from && seen.seconds <= to,
+  const { stars, from, to } = expected;
+  await tasks.converges(description, `${stars}, ${from}–${to} s`, () => timedPage(tasks, args), {
+    isExpected: (seen) => seen.stars === stars && seen.seconds >= from && seen.seconds <= to,
     describe: (seen) => `${seen.stars}, ${seen.seconds.toFixed(2)} s`,
   });
 }
@@ -191,14 +191,14 @@ export const mirroring: Task = {
       const lines = await Promise.all(
         pods.map(async ({ metadata }) => {
           const log = await tasks.logs(metadata.name, 'httpbin');
-          const own = log.split('\n').filter((line) => line.includes(`/${path}?`));
-          return own.map((line) => `${metadata.labels?.version} ${/host=(\S+)/.exec(line)?.[1]}`);
+          const matchingLines = log.split('\n').filter((line) => line.includes(`/${path}?`));
+          return matchingLines.map((line) => `${metadata.labels?.version} ${/host=(\S+)/.exec(line)?.[1]}`);
         }),
       );
       return countOf(lines.flat());
     };
-    const isExactly = (wanted: string) => ({
-      isWanted: (counts: Readonly<Record<string, number>>) => countsText(counts) === wanted,
+    const isExactly = (expected: string) => ({
+      isExpected: (counts: Readonly<Record<string, number>>) => countsText(counts) === expected,
       describe: countsText,
     });
     const all = `v1 httpbin:8000: ${requests}`;
@@ -216,7 +216,7 @@ export const mirroring: Task = {
     );
     await tasks.delete('Deployment', 'httpbin-v2');
     await tasks.converges('pods of v2 at the end', '0', async () => (await podsOf(tasks.node, 'httpbin')).length - 1, {
-      isWanted: (count) => count === 0,
+      isExpected: (count) => count === 0,
     });
   },
 };

@@ -1,6 +1,6 @@
 /** Builds a bootstrap from a custom template (spec/agent.md §4.2). */
 
-import { malformed, type Violation, wrongType } from '../../../model/fields/violation.ts';
+import { type FieldViolation, malformed, wrongType } from '../../../model/fields/violation.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { renderTemplate } from '../../../runtime/go-template/render-template.ts';
@@ -41,7 +41,7 @@ export function templateBootstrap(
   return {};
 }
 
-function readObject(text: string): { readonly value: object } | { readonly violation: Violation } {
+function readObject(text: string): { readonly value: object } | { readonly violation: FieldViolation } {
   let value: unknown;
   try {
     value = JSON.parse(text);

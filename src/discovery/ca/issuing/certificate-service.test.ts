@@ -10,9 +10,9 @@ import { describe, expect, it } from 'vitest';
 import { typeUrls } from '../../../../test/ads-client.ts';
 import { codedError } from '../../../../test/fixtures/error-details.ts';
 import {
-  askForCertificate,
-  type Asked as CertificateAsked,
+  type CertificateCall,
   type OwnCertificate,
+  requestCertificateChain,
   serverName,
 } from '../../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
@@ -36,7 +36,7 @@ function token(account = cart, audience?: string): Promise<string> {
   return given.caller.token(account, audience);
 }
 
-type CertificateRequest = Partial<CertificateAsked>;
+type CertificateRequest = Partial<CertificateCall>;
 
 function clientOf(plane: ControlPlane, clientCertificate?: OwnCertificate): Client {
   return given.caller.client(plane.port('ads.listening'), clientCertificate);
@@ -44,7 +44,7 @@ function clientOf(plane: ControlPlane, clientCertificate?: OwnCertificate): Clie
 
 /** @throws ServiceError */
 function requestCertificate(client: Client, fields: CertificateRequest): Promise<string[]> {
-  return askForCertificate(client, { csr: makeRequest(key, []), ...fields });
+  return requestCertificateChain(client, { csr: makeRequest(key, []), ...fields });
 }
 
 async function failure(pending: Promise<unknown>): Promise<ServiceError> {
@@ -80,7 +80,7 @@ describe('CreateCertificate', () => {
     expect(findPath({ certificate: leaf!, intermediates: [], roots: [root!], at: new Date() })).toHaveProperty('path');
     expect(leaf!.x509.checkPrivateKey(key)).toBe(true);
     for (const pem of chain) expect(pem).toMatch(/-----END CERTIFICATE-----\n$/);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
     expect(JSON.stringify(plane.records)).not.toContain('PRIVATE KEY');
   });
 
@@ -304,7 +304,7 @@ describe('/debug/authorityz', () => {
     // The port presents a certificate of the new root.
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe((await page(plane)).signer.id);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   });
 
   it('lists the workloads that a rotation waits for, keeps signing with the old root, and can revert', async () => {
@@ -346,7 +346,7 @@ describe('/debug/authorityz', () => {
     await eventually('the next one signs', async () => (await page(plane)).stage === 'signing');
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).not.toBe(signer.id);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   });
 
   it('ignores GET requests and unknown actions', async () => {

@@ -13,7 +13,11 @@ import { Extensions, SubjectAlternativeName } from '@peculiar/asn1-x509';
 import { decodeJwt, exportJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { typeUrls } from '../../../../test/ads-client.ts';
-import { askForCertificate, type OwnCertificate, serverName } from '../../../../test/harness/certificate-caller.ts';
+import {
+  type OwnCertificate,
+  requestCertificateChain,
+  serverName,
+} from '../../../../test/harness/certificate-caller.ts';
 import { sidecar } from '../../../../test/harness/control-plane.ts';
 import { givenAuthority, servingAuthority } from '../../../../test/harness/given-authority.ts';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
@@ -206,7 +210,7 @@ describe('a client', () => {
     async (_, make, name, code) => {
       const plane = await servingAuthority(given);
       const clientCertificate = make();
-      const pending = askForCertificate(given.caller.client(plane.port('ads.listening'), clientCertificate), {
+      const pending = requestCertificateChain(given.caller.client(plane.port('ads.listening'), clientCertificate), {
         csr: makeRequest(key, []),
       });
       await expect(pending).rejects.toMatchObject({ code });
@@ -222,7 +226,7 @@ describe('a client', () => {
     const plane = await servingAuthority(given, env);
     const bearer = await given.caller.token(cart);
     const port = plane.port('ads.listening');
-    const chain = await askForCertificate(given.caller.client(port), { csr: makeRequest(key, []), bearer });
+    const chain = await requestCertificateChain(given.caller.client(port), { csr: makeRequest(key, []), bearer });
     const credentials = given.caller.channel({ chain: chain[0]!, key });
     const stream = plane.client(port, credentials, serverName).sotw();
     const node = { ...sidecar, metadata: { ...sidecar.metadata, NAMESPACE: 'bank' } };

@@ -92,7 +92,7 @@ describe('a certificate from files', () => {
     expect(reported(plane, 'certificate.changed')).toHaveLength(3);
     stream.send({ typeUrl: typeUrls.LDS });
     expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   });
 
   const broken: [string, () => void, RegExp][] = [

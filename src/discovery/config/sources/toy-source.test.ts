@@ -124,7 +124,7 @@ test('the start waits for a new source and reports this, then serves its objects
   store.listed.resolve();
   await plane.ready();
   expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cartCluster, toyCluster]));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('changes in a new source and in a file are both pushed', async () => {
@@ -144,7 +144,7 @@ test('changes in a new source and in a file are both pushed', async () => {
   store.put('other', undefined);
   await eventually('it is gone', async () => !(await clustersOf(plane)).includes('outbound|80||other.example.com'));
   expect(await clustersOf(plane)).toEqual(expect.arrayContaining(['outbound|81||cart.example.com', toyCluster]));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('an error in a new source is reported with object and field, keeps the last valid object, and is reported as resolved', async () => {
@@ -163,7 +163,7 @@ test('an error in a new source is reported with object and field, keeps the last
   store.put('toy', toyEntry(81));
   await eventually('it is in order', () => linesOf(plane.lines, 'config.recovered', { places: /toy toy/ }).length > 0);
   await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('an invalid object that restricts access denies access until it is valid, and a warning has no such effect', async () => {
@@ -182,7 +182,7 @@ test('an invalid object that restricts access denies access until it is valid, a
   expect(await closed()).toBe(true);
   store.put('strict', policy('{mtls: {mode: STRICT}}'));
   await eventually('it is mended', async () => !(await closed()));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a failing source keeps its objects, and is read again when it recovers', async () => {
@@ -204,7 +204,7 @@ test('a failing source keeps its objects, and is read again when it recovers', a
   );
   store.isBroken = false;
   await eventually('it is read', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('the first of two sources with the same object takes precedence', async () => {
@@ -218,5 +218,5 @@ test('the first of two sources with the same object takes precedence', async () 
   await eventually("the second's is in force", async () =>
     (await clustersOf(plane)).includes('outbound|99||cart.example.com'),
   );
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });

@@ -70,7 +70,7 @@ test.each(['sotw', 'delta'] as const)(
       true,
     );
     expect(server.nacks).toEqual([]);
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   },
 );
 
@@ -84,7 +84,7 @@ test.each([
   await plane.ready();
   expect(await clustersOf(plane)).toContain(cluster('web'));
   expect((await statusOf(plane)).protocol).toBe('sotw');
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test.each(['empty', 'silent'] as const)(
@@ -96,7 +96,7 @@ test.each(['empty', 'silent'] as const)(
     const plane = givenPlane(`${server.address}?optional=100ms`);
     await plane.ready();
     await served(plane, 'web');
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   },
 );
 
@@ -125,7 +125,7 @@ test('an invalid object is rejected with object, field and reason, and its last 
     'it is valid again',
     () => linesOf(plane.lines, 'config.recovered', { places: /ServiceEntry shop\/web/ }).length > 0,
   );
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('an invalid policy without a valid version fails closed until it is corrected', async () => {
@@ -158,7 +158,7 @@ test('an unreachable source deletes nothing, and its changes apply when it is ba
   expect(await clustersOf(plane)).toContain(cluster('cart'));
   expect(linesOf(plane.lines, 'config-source.unreachable')).toHaveLength(1);
   expect(linesOf(plane.lines, 'config-source.connected')).toHaveLength(1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test.each(['sotw', 'delta'] as const)(
@@ -178,7 +178,7 @@ test.each(['sotw', 'delta'] as const)(
     server.delete('ServiceEntry', 'shop/cart');
     await isNotServed(plane, 'cart');
     expect(await statusOf(plane)).toMatchObject({ protocol, objects: 1, paused: [] });
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   },
 );
 
@@ -209,7 +209,7 @@ test.each(['sotw', 'delta'] as const)(
     expect((await plane.get(`${path}%3Fprotocol%3D${protocol}`, { method: 'POST' })).status).toBe(200);
     await isNotServed(plane, 'cart');
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('new')]));
-    expect(plane.departures()).toEqual([]);
+    expect(plane.deviations()).toEqual([]);
   },
 );
 
@@ -275,7 +275,7 @@ test('a cold start without the source applies the state that was saved before', 
   await server.restart();
   await eventually('deletions are paused', async () => (await statusOf(second)).paused.length > 0);
   expect(await clustersOf(second)).toContain(cluster('web'));
-  expect(second.departures()).toEqual([]);
+  expect(second.deviations()).toEqual([]);
 });
 
 test('a source can be added and removed at runtime', async () => {
@@ -291,7 +291,7 @@ test('a source can be added and removed at runtime', async () => {
   await isNotServed(plane, 'web');
   expect((await plane.get('/debug/configsourcez')).json()).toEqual([]);
   await eventually('its stream is closed', () => server.streams === 1);
-  expect(plane.departures()).toEqual([]);
+  expect(plane.deviations()).toEqual([]);
 });
 
 test('a source with scheme mcp is ignored with a warning that contains the replacement', async () => {

@@ -72,7 +72,7 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
     expect([...seen]).toEqual(['0 services, endpoints of 0', '5000 services, endpoints of 5000']);
     expect(first.result).toMatchObject({ services, endpoints: 10 * services });
     // A step takes 10 ms and may include a garbage collection.
-    expect(first.longestMs, JSON.stringify(first.longestMs)).toBeLessThan(first.sumMs / 4);
+    expect(first.maxMs, JSON.stringify(first.maxMs)).toBeLessThan(first.sumMs / 4);
   });
 
   it('applies a change of all services, and builds their push context, in short steps', async () => {
@@ -86,7 +86,7 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
     );
     expect([...seen]).toEqual([20, 18]);
     expect(changed.result.changedEndpoints).toHaveLength(services);
-    expect(changed.longestMs, JSON.stringify(changed.longestMs)).toBeLessThan(changed.sumMs / 4);
+    expect(changed.maxMs, JSON.stringify(changed.maxMs)).toBeLessThan(changed.sumMs / 4);
     const contexts = new Set<number | undefined>();
     const previous = state.context;
     const built = await measuredTurns(
@@ -94,7 +94,7 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
       () => contexts.add(state.context === previous ? 0 : state.context?.services.length),
     );
     expect([...contexts]).toEqual([0, services]);
-    expect(built.longestMs, JSON.stringify(built.longestMs)).toBeLessThan(0.7 * built.sumMs);
+    expect(built.maxMs, JSON.stringify(built.maxMs)).toBeLessThan(0.7 * built.sumMs);
   });
 });
 

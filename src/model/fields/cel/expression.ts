@@ -44,7 +44,7 @@ const maxDepth = 200;
 
 class CelError extends Error {}
 
-export function celViolation(text: string): violation.Violation | undefined {
+export function celViolation(text: string): violation.FieldViolation | undefined {
   const tokens = tokensOf(text);
   if (typeof tokens === 'string') return violation.mustBe('a CEL expression', text, { hint: tokens });
   try {

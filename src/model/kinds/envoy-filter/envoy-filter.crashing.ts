@@ -17,7 +17,7 @@ interface Rule {
   readonly type: string;
   /** Field name as in the .proto file. */
   readonly field: string;
-  readonly violationOf: (message: Fields) => violation.Violation | undefined;
+  readonly violationOf: (message: Fields) => violation.FieldViolation | undefined;
   /** The rule does not apply to merged patches, because the target may already have a missing field. */
   readonly isWhole?: true;
 }
@@ -83,7 +83,7 @@ const rulesOf = Map.groupBy(rules, ({ type }) => type);
 export function crashingValues(
   { schema, message }: Pick<LenientMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },
-): readonly violation.Violation[] {
+): readonly violation.FieldViolation[] {
   return [...messagesWithin(schema, message)].flatMap((within) =>
     (rulesOf.get(within.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
       const found = isWhole && isMerged ? undefined : violationOf(within.message);
@@ -93,7 +93,7 @@ export function crashingValues(
   );
 }
 
-function dictionaryViolation(source: Fields): violation.Violation | undefined {
+function dictionaryViolation(source: Fields): violation.FieldViolation | undefined {
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
   const dictionary = Buffer.from(value);

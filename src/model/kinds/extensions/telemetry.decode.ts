@@ -93,7 +93,7 @@ const standardMetrics = [
 ];
 
 /** Envoy rejects a complete listener for an expression that it cannot build. A `%` could end the format string that contains it. */
-function labelExpressionViolation(expression: string): violation.Violation | undefined {
+function labelExpressionViolation(expression: string): violation.FieldViolation | undefined {
   if (expression.includes('%')) {
     return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
   }

@@ -129,11 +129,11 @@ function isFile(url: unknown): boolean {
 }
 
 /** Digests are compared as text, so only one spelling is valid. */
-function digestViolation(digest: string): violation.Violation | undefined {
+function digestViolation(digest: string): violation.FieldViolation | undefined {
   return /^[0-9a-f]{64}$/.test(digest) ? undefined : violation.mustBe('64 hexadecimal digits in lower case', digest);
 }
 
-function urlViolation(url: string): violation.Violation | undefined {
+function urlViolation(url: string): violation.FieldViolation | undefined {
   const digest = /@sha256:(.*)$/.exec(url)?.[1];
   const ofDigest = digest === undefined ? undefined : digestViolation(digest);
   if (ofDigest !== undefined) return { ...ofDigest, message: `the digest ${ofDigest.message}` };
@@ -145,7 +145,7 @@ function urlViolation(url: string): violation.Violation | undefined {
   return scheme.toLowerCase() === 'file' ? pathViolation(new URL(url).pathname) : undefined;
 }
 
-function pathViolation(pathname: string): violation.Violation | undefined {
+function pathViolation(pathname: string): violation.FieldViolation | undefined {
   try {
     return decodeURIComponent(pathname).includes('\0')
       ? violation.notAllowed('must be a file name without NUL characters')

@@ -33,7 +33,7 @@ export const headerName: Decoder<string> = refine(name, (value, path) =>
 /** Character sequences that no normalized request path contains. */
 const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
 
-export function pathViolation(value: string): violation.Violation | undefined {
+export function pathViolation(value: string): violation.FieldViolation | undefined {
   if (value.length > 1024) return violation.tooLarge(1024, value.length);
   if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);
   const part = impossible.find((one) => value.includes(one));
@@ -73,7 +73,7 @@ function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decode
 }
 
 /** Envoy rejects a route with a header value that has line breaks or NUL. */
-function lineViolation(value: string): violation.Violation | undefined {
+function lineViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 

@@ -83,7 +83,7 @@ export const gateway: Decoder<Gateway> = refine(
 );
 
 /** `[namespace/]host`. */
-function gatewayHostViolation(text: string): violation.Violation | undefined {
+function gatewayHostViolation(text: string): violation.FieldViolation | undefined {
   const parts = text.split('/');
   if (parts.length > 2) return violation.mustBe('a host or namespace/host', text);
   const namespace = parts.length === 2 ? parts[0]! : '*';

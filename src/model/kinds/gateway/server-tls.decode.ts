@@ -84,13 +84,13 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
 );
 
 /** Envoy rejects a listener with any other form. */
-function hashViolation(hash: string): violation.Violation | undefined {
+function hashViolation(hash: string): violation.FieldViolation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined
     : violation.mustBe('the SHA-256 of a certificate in 64 hexadecimal digits', hash);
 }
 
-function spkiViolation(hash: string): violation.Violation | undefined {
+function spkiViolation(hash: string): violation.FieldViolation | undefined {
   return /^[A-Za-z0-9+/]{43}=$/.test(hash)
     ? undefined
     : violation.mustBe('the SHA-256 of a public key in base64 (44 characters)', hash);

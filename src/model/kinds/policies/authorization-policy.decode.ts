@@ -29,7 +29,10 @@ import type {
 } from './authorization-policy.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 
-function texts(violationOf: (text: string) => violation.Violation | undefined, pattern = rules.withoutSpacePattern) {
+function texts(
+  violationOf: (text: string) => violation.FieldViolation | undefined,
+  pattern = rules.withoutSpacePattern,
+) {
   const item = refine(name, (value, path) =>
     violation.errorsAt(path, rules.spaceViolation(value) ?? violationOf(value)),
   );

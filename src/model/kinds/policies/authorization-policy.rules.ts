@@ -6,26 +6,26 @@ import * as violation from '../../fields/violation.ts';
 import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
 
 /** A value with leading or trailing spaces matches no request: a DENY rule would have no effect. */
-export function spaceViolation(text: string): violation.Violation | undefined {
+export function spaceViolation(text: string): violation.FieldViolation | undefined {
   return text === text.trim() ? undefined : violation.mustBe('without leading or trailing spaces', text);
 }
 
 export const withoutSpacePattern = '^\\S(?s:.*\\S)?$';
 
-export function subnetViolation(text: string): violation.Violation | undefined {
+export function subnetViolation(text: string): violation.FieldViolation | undefined {
   return isIpAddress(text) || isCidr(text)
     ? undefined
     : violation.mustBe('an IP address or a CIDR such as 10.0.0.0/8', text);
 }
 
-export function portViolation(text: string): violation.Violation | undefined {
+export function portViolation(text: string): violation.FieldViolation | undefined {
   return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535
     ? undefined
     : violation.outOfRange('a port from 1 to 65535', text);
 }
 
 /** `*` is only valid at the beginning or end. */
-export function wildcardViolation(text: string): violation.Violation | undefined {
+export function wildcardViolation(text: string): violation.FieldViolation | undefined {
   const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
   return middle.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
 }
@@ -34,7 +34,7 @@ export function wildcardViolation(text: string): violation.Violation | undefined
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
 /** Envoy 1.40 crashes on a path template that it cannot parse, so doubtful templates are rejected. */
-export function pathViolation(text: string): violation.Violation | undefined {
+export function pathViolation(text: string): violation.FieldViolation | undefined {
   if (!text.includes('{')) return wildcardViolation(text);
   if (!text.startsWith('/')) return violation.mustBe('a path that begins with /', text);
   const segments = text.slice(1).replace(/\/$/, '').split('/');
@@ -54,14 +54,14 @@ export function pathViolation(text: string): violation.Violation | undefined {
     : undefined;
 }
 
-export function serviceAccountViolation(text: string): violation.Violation | undefined {
+export function serviceAccountViolation(text: string): violation.FieldViolation | undefined {
   const parts = text.split('/');
   return parts.length <= 2 && parts.every((part) => part === '*' || isDnsLabel(part.replaceAll('.', '-')))
     ? undefined
     : violation.mustBe('a service account or NAMESPACE/SERVICE-ACCOUNT', text);
 }
 
-type ValueCheck = (text: string) => violation.Violation | undefined;
+type ValueCheck = (text: string) => violation.FieldViolation | undefined;
 
 const anything: ValueCheck = () => undefined;
 
@@ -124,7 +124,7 @@ const methods: ReadonlySet<string> = new Set([
   'TRACE',
 ]);
 
-type Suspicion = (value: string) => violation.Violation | undefined;
+type Suspicion = (value: string) => violation.FieldViolation | undefined;
 
 /** Principals are `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; the SPIFFE scheme is prepended (principals.ts). */
 const ofPrincipal: Suspicion = (value) => {

@@ -58,7 +58,7 @@ function targetOf({ group, kind }: PolicyTargetReference): (typeof targets)[numb
   return targets.find((target) => target.group === group && target.kind === kind);
 }
 
-function unknownTarget({ group, kind }: PolicyTargetReference): violation.Violation {
+function unknownTarget({ group, kind }: PolicyTargetReference): violation.FieldViolation {
   const got = `${kind} of ${group === '' ? 'the core group' : group}`;
   const ofGroup = (target: { group: string; kind: string }): string =>
     target.group === '' ? target.kind : `${target.kind} of ${target.group}`;

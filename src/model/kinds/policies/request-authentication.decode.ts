@@ -139,13 +139,13 @@ export function requestAuthenticationWarnings({ jwtRules }: RequestAuthenticatio
   ]);
 }
 
-function jwksUriViolation(uri: string): violation.Violation | undefined {
+function jwksUriViolation(uri: string): violation.FieldViolation | undefined {
   const url = URL.canParse(uri) ? new URL(uri) : undefined;
   const known = (url?.protocol === 'http:' || url?.protocol === 'https:') && url.hostname !== '';
   return known ? undefined : violation.mustBe('an http:// or https:// URL', uri);
 }
 
-function jwksViolation(text: string): violation.Violation | undefined {
+function jwksViolation(text: string): violation.FieldViolation | undefined {
   try {
     const { keys } = JSON.parse(text) as { keys?: unknown };
     const isSet =

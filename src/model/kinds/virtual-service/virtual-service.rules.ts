@@ -35,18 +35,18 @@ const retryConditions: ReadonlySet<string> = new Set([
   'unavailable',
 ]);
 
-export function gatewayNameViolation(gateway: string): violation.Violation | undefined {
+export function gatewayNameViolation(gateway: string): violation.FieldViolation | undefined {
   const parts = gateway.split('/');
   const known =
     parts.length === 1 ? isObjectName(gateway) : parts.length === 2 && isDnsLabel(parts[0]!) && isObjectName(parts[1]!);
   return known ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
 }
 
-export function hostOrIpViolation(host: string): violation.Violation | undefined {
+export function hostOrIpViolation(host: string): violation.FieldViolation | undefined {
   return isIpAddress(host) ? undefined : anyHostViolation(host);
 }
 
-export function headerNameViolation(header: string): violation.Violation | undefined {
+export function headerNameViolation(header: string): violation.FieldViolation | undefined {
   return token.test(header.replace(/^:/, '')) ? undefined : violation.mustBe('a header name', header);
 }
 
@@ -59,18 +59,18 @@ function isAuthority(header: string): boolean {
   return header.toLowerCase() === ':authority' || header.toLowerCase() === 'host';
 }
 
-export function plainHeaderNameViolation(header: string): violation.Violation | undefined {
+export function plainHeaderNameViolation(header: string): violation.FieldViolation | undefined {
   if (token.test(header)) return undefined;
   return violation.mustBe('a header name', header);
 }
 
-export function claimHeaderViolation(header: string): violation.Violation | undefined {
+export function claimHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed('must not be a pseudo-header', header);
 }
 
 /** Envoy rejects a route that removes such a header. */
-export function removedHeaderViolation(header: string): violation.Violation | undefined {
+export function removedHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
 }
@@ -114,7 +114,7 @@ function writtenHeaders(
 /** Browsers compare methods case-sensitively (the Fetch standard, "CORS-preflight fetch"). */
 export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
 
-export function corsMethodViolation(method: string): violation.Violation | undefined {
+export function corsMethodViolation(method: string): violation.FieldViolation | undefined {
   if (method === '*' || methods.includes(method)) return undefined;
   const _near = nearestName(method, methods);
   return violation.unknownValue([...methods, '*'], method);
@@ -135,7 +135,7 @@ export function headerValueErrors(headers: Readonly<Record<string, string>>, pat
 }
 
 /** Header values may contain access log operators (Envoy docs, "Custom request/response headers"); `%%` is an escaped percent sign. */
-function headerValueViolation(value: string): violation.Violation | undefined {
+function headerValueViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value)
     ? violation.notAllowed('must be a single line without NUL characters')
     : logFormatViolation(value);
@@ -151,7 +151,7 @@ export function headerMatchErrors(matches: Readonly<Record<string, unknown>>, pa
   return Object.keys(matches).flatMap((key) => violation.errorsAt(fieldPath(path, key), headerMatchViolation(key)));
 }
 
-function headerMatchViolation(key: string): violation.Violation | undefined {
+function headerMatchViolation(key: string): violation.FieldViolation | undefined {
   if (key === '') return violation.empty('a match needs a name');
   if (!isClaimKey(key)) return headerNameViolation(key);
   const example = `${claimPrefix}.groups or ${claimPrefix}[groups]`;
@@ -161,7 +161,7 @@ function headerMatchViolation(key: string): violation.Violation | undefined {
 /** Redirect status codes that Envoy supports. */
 export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-export function redirectCodeViolation(code: number): violation.Violation | undefined {
+export function redirectCodeViolation(code: number): violation.FieldViolation | undefined {
   return redirectCodes.has(code) ? undefined : violation.outOfRange(`one of ${[...redirectCodes].join(', ')}`, code);
 }
 
@@ -218,7 +218,7 @@ export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[
   return violation.errorsAt(path, both ? violation.exclusive(['uri', 'uriRegexRewrite']) : undefined);
 }
 
-export function retryOnViolation(retryOn: string): violation.Violation | undefined {
+export function retryOnViolation(retryOn: string): violation.FieldViolation | undefined {
   for (const condition of retryOn === '' ? [] : retryOn.split(',')) {
     const known = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
     if (!known) return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
@@ -246,7 +246,7 @@ export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, p
   );
 }
 
-export function grpcStatusViolation(status: string): violation.Violation | undefined {
+export function grpcStatusViolation(status: string): violation.FieldViolation | undefined {
   return grpcStatusNames.includes(status) ? undefined : violation.unknownValue(grpcStatusNames, status);
 }
 

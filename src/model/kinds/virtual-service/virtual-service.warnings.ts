@@ -72,7 +72,7 @@ function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
   });
 }
 
-function substitutionViolation(match: string, substitution: string): violation.Violation | undefined {
+function substitutionViolation(match: string, substitution: string): violation.FieldViolation | undefined {
   const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, after]) => after!);
   const wrong = escapes.find((after) => !/^[\d\\]$/.test(after));
   if (wrong !== undefined) {

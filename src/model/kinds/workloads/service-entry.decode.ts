@@ -107,7 +107,7 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
   },
 );
 
-function serviceHostViolation(host: string): violation.Violation | undefined {
+function serviceHostViolation(host: string): violation.FieldViolation | undefined {
   return host === '*'
     ? violation.notAllowed('must not be *: it would match all traffic of the mesh', host)
     : anyHostViolation(host);

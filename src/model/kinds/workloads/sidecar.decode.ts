@@ -166,7 +166,7 @@ export const sidecar: Decoder<Sidecar> = inSchema(
   },
 );
 
-function defaultEndpointViolation(endpoint: string): violation.Violation | undefined {
+function defaultEndpointViolation(endpoint: string): violation.FieldViolation | undefined {
   if (isUnixAddress(endpoint)) return undefined;
   const port = /^(?:127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\])?:(\d{1,5})$/.exec(endpoint)?.[1];
   if (port !== undefined && Number(port) >= 1 && Number(port) <= 65535) return undefined;
@@ -174,7 +174,7 @@ function defaultEndpointViolation(endpoint: string): violation.Violation | undef
 }
 
 /** `namespace/host`. */
-function egressHostViolation(text: string): violation.Violation | undefined {
+function egressHostViolation(text: string): violation.FieldViolation | undefined {
   const [namespace, host, ...more] = text.split('/');
   if (host === undefined || more.length > 0) return violation.mustBe('namespace/host, such as "*/*" or "./*"', text);
   const named = namespace!.replace(/^~/, '');

@@ -41,12 +41,12 @@ export class HttpBackend {
     this.name = name;
     this.address = address;
     this.respond = respond ?? ((seen, response) => void response.end(JSON.stringify(seen)));
-    const answer = (request: IncomingMessage, response: ServerResponse): void =>
+    const handle = (request: IncomingMessage, response: ServerResponse): void =>
       // A client that disconnects before its request is complete is ignored.
-      void this.#answer(request, response).catch(() => response.destroy());
+      void this.#respond(request, response).catch(() => response.destroy());
     if (http2)
-      this.#server = (tls ? createSecureServer(tls, answer as never) : createHttp2Server(answer as never)) as never;
-    else this.#server = (tls ? createHttpsServer(tls, answer) : createServer(answer)) as HttpServer;
+      this.#server = (tls ? createSecureServer(tls, handle as never) : createHttp2Server(handle as never)) as never;
+    else this.#server = (tls ? createHttpsServer(tls, handle) : createServer(handle)) as HttpServer;
     // Closing an idle connection would fail a request that Envoy sends on it at that moment.
     if ('keepAliveTimeout' in this.#server) this.#server.keepAliveTimeout = 0;
   }
@@ -66,7 +66,7 @@ export class HttpBackend {
     this.#server.close();
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = '';
     for await (const chunk of request.setEncoding('utf8')) body += chunk as string;
     const headers = Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, String(value)]));
@@ -83,7 +83,7 @@ export class TcpBackend {
   readonly name: string;
   readonly address: string;
   /** Bytes received on each connection, in the order of connections. */
-  readonly heard: Buffer[] = [];
+  readonly received: Buffer[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
@@ -110,12 +110,12 @@ export class TcpBackend {
   }
 
   #serve(socket: Socket): void {
-    const index = this.heard.push(Buffer.alloc(0)) - 1;
+    const index = this.received.push(Buffer.alloc(0)) - 1;
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
     socket.on('error', () => socket.destroy());
     socket.on('data', (chunk) => {
-      this.heard[index] = Buffer.concat([this.heard[index]!, chunk]);
+      this.received[index] = Buffer.concat([this.received[index]!, chunk]);
       socket.write(chunk);
     });
     socket.write(`${this.name}\n`);

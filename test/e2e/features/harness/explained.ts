@@ -20,11 +20,11 @@ export interface ExplainedOptions {
   readonly envoys: ReadonlyMap<string, FeatureEnvoy>;
 }
 
-export type Asked = (RequestTo & { readonly kind: 'http' }) | (ConnectTo & { readonly kind: 'tcp' });
+export type ExplainedRequest = (RequestTo & { readonly kind: 'http' }) | (ConnectTo & { readonly kind: 'tcp' });
 
 interface Pending {
   readonly proxy: string;
-  readonly asked: Asked;
+  readonly requested: ExplainedRequest;
   readonly localPort: number;
 }
 
@@ -45,8 +45,8 @@ export class Explained {
     return { accessLogFile, accessLogEncoding: 'JSON', accessLogFormat: JSON.stringify(logFormat) };
   }
 
-  asked(proxy: string, asked: Asked, localPort: number): void {
-    this.#pending.push({ proxy, asked, localPort });
+  requested(proxy: string, requested: ExplainedRequest, localPort: number): void {
+    this.#pending.push({ proxy, requested, localPort });
   }
 
   /** Number of requests for which both results were compared. */
@@ -99,7 +99,7 @@ export class Explained {
 }
 
 /** Identifies a connection by both ports, because a client may use the same local port for another listener. */
-const connectionOf = ({ localPort, asked }: Pending): string => `${localPort} to ${asked.port}`;
+const connectionOf = ({ localPort, requested }: Pending): string => `${localPort} to ${requested.port}`;
 
 const portOf = (address: unknown): string => String(address).split(':').at(-1)!;
 
@@ -115,18 +115,18 @@ function readLog(file: string, begin: number): { lines: Map<string, Logged>; end
   };
 }
 
-function questionAbout({ asked, localPort }: Pending): Question {
-  const { port, address = '127.0.0.1', tls } = asked;
-  const http2 = asked.kind === 'http' && asked.http2 === true;
+function questionAbout({ requested, localPort }: Pending): Question {
+  const { port, address = '127.0.0.1', tls } = requested;
+  const http2 = requested.kind === 'http' && requested.http2 === true;
   const alpn = http2
     ? ['h2']
-    : ((tls?.ALPNProtocols as string[] | undefined) ?? (asked.kind === 'http' ? ['http/1.1'] : []));
+    : ((tls?.ALPNProtocols as string[] | undefined) ?? (requested.kind === 'http' ? ['http/1.1'] : []));
   return {
-    direction: asked.inbound ? 'inbound' : 'outbound',
+    direction: requested.inbound ? 'inbound' : 'outbound',
     destination: { address, port },
     source: { address: '127.0.0.1', port: localPort },
     ...(tls && { tls: { alpn, ...(tls.servername && { sni: tls.servername }), ...principalOf(tls.cert) } }),
-    ...(asked.kind === 'http' && { http: httpQuestion(asked, http2) }),
+    ...(requested.kind === 'http' && { http: httpQuestion(requested, http2) }),
   };
 }
 
@@ -150,8 +150,8 @@ function httpQuestion(
   };
 }
 
-function describe({ proxy, asked, localPort }: Pending): string {
-  const { host = '', method = 'GET', path = '/' } = asked.kind === 'http' ? asked : {};
-  const sni = asked.tls?.servername ? ` SNI ${asked.tls.servername}` : '';
-  return `${proxy}: ${asked.kind === 'http' ? `${method} ${host}${path}` : 'TCP'} to port ${asked.port}${sni} (from ${localPort})`;
+function describe({ proxy, requested, localPort }: Pending): string {
+  const { host = '', method = 'GET', path = '/' } = requested.kind === 'http' ? requested : {};
+  const sni = requested.tls?.servername ? ` SNI ${requested.tls.servername}` : '';
+  return `${proxy}: ${requested.kind === 'http' ? `${method} ${host}${path}` : 'TCP'} to port ${requested.port}${sni} (from ${localPort})`;
 }

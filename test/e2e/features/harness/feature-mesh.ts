@@ -14,7 +14,14 @@ import { pilotDiscovery } from '../../../harness/program-files.ts';
 import { HttpBackend, type HttpBackendOptions, TcpBackend, type TcpBackendOptions } from './backends.ts';
 import { FeatureEnvoy, nodeOf, type ProxySettings } from './envoy.ts';
 import { Explained } from './explained.ts';
-import { type Answer, type ConnectTo, type Heard, openConnection, type RequestTo, sendRequest } from './requests.ts';
+import {
+  type BackendResponse,
+  type ConnectTo,
+  openConnection,
+  type ReceivedData,
+  type RequestTo,
+  sendRequest,
+} from './requests.ts';
 import { startWorkloadSecrets, type WorkloadSecrets } from './workload-secrets.ts';
 
 export interface FeatureMeshOptions {
@@ -124,11 +131,11 @@ export class FeatureMesh {
   }
 
   /** @param proxy the proxy that forwards the request, for which explain runs too */
-  async request(proxy: string, to: RequestTo): Promise<Answer> {
+  async request(proxy: string, to: RequestTo): Promise<BackendResponse> {
     this.envoy(proxy);
-    const answer = await sendRequest(to);
-    this.#explained?.asked(proxy, { ...to, kind: 'http' }, answer.localPort);
-    return answer;
+    const response = await sendRequest(to);
+    this.#explained?.requested(proxy, { ...to, kind: 'http' }, response.localPort);
+    return response;
   }
 
   /**
@@ -139,17 +146,17 @@ export class FeatureMesh {
     const counts: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
       const { headers, status } = await this.request(proxy, to);
-      const who = String(headers['x-backend'] ?? status);
-      counts[who] = (counts[who] ?? 0) + 1;
+      const responder = String(headers['x-backend'] ?? status);
+      counts[responder] = (counts[responder] ?? 0) + 1;
     }
     return counts;
   }
 
-  async connect(proxy: string, to: ConnectTo): Promise<Heard> {
+  async connect(proxy: string, to: ConnectTo): Promise<ReceivedData> {
     this.envoy(proxy);
-    const heard = await openConnection(to);
-    this.#explained?.asked(proxy, { ...to, kind: 'tcp' }, heard.localPort);
-    return heard;
+    const received = await openConnection(to);
+    this.#explained?.requested(proxy, { ...to, kind: 'tcp' }, received.localPort);
+    return received;
   }
 
   envoy(name: string): FeatureEnvoy {
@@ -223,14 +230,14 @@ export class FeatureMesh {
     const secrets = await this.#startSecrets();
     for (const [index, name] of names.entries()) {
       const settings = this.#options.proxies[name]!;
-      const around = {
+      const programOptions = {
         root: this.root,
         ip: `127.0.0.${index + 11}`,
         xdsPort: await this.#delayed(xds, settings),
         adminPort: admin[index]!,
         args: this.#options.envoyArgs,
       };
-      this.#envoys.set(name, new FeatureEnvoy({ ...around, name, settings, secretsPort: secrets?.port ?? 0 }));
+      this.#envoys.set(name, new FeatureEnvoy({ ...programOptions, name, settings, secretsPort: secrets?.port ?? 0 }));
     }
     await eventually('the control plane is ready', async () => (await this.page('/ready')) !== undefined, {
       hopeless: () => this.#pilot.hopeless(),

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import type { IssuedCertificate } from '../../../certs/authority.ts';
 import type { HttpBackend } from './backends.ts';
 import { serviceEntry, virtualService } from './objects.ts';
-import type { Heard } from './requests.ts';
+import type { ReceivedData } from './requests.ts';
 
 /** Address of the Service in front of a gateway. */
 export const frontAddress = '10.99.0.1';
@@ -27,7 +27,7 @@ export function routed(host: string, backend: HttpBackend, gateways: readonly st
   );
 }
 
-export const serial = ({ peer }: Heard): string | undefined => peer?.serialNumber;
+export const serial = ({ peer }: ReceivedData): string | undefined => peer?.serialNumber;
 
 /** A GET request as HTTP/1.1 text. */
-export const asked = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+export const requestText = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`;

@@ -10,7 +10,7 @@ const raw = (bytes: Buffer): Buffer => bytes;
 export class GrpcAuthorizer {
   readonly address = '127.0.0.1';
   /** The received CheckRequests, encoded; texts of the request appear in them. */
-  readonly asked: Buffer[] = [];
+  readonly requests: Buffer[] = [];
   allows = true;
   readonly port: number;
   readonly #server: Server;
@@ -23,9 +23,9 @@ export class GrpcAuthorizer {
   static async start(): Promise<GrpcAuthorizer> {
     const server = new Server();
     let authorizer: GrpcAuthorizer;
-    const check = (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>): void => {
-      authorizer.asked.push(call.request);
-      answer(null, authorizer.allows ? allowed : denied);
+    const check = (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>): void => {
+      authorizer.requests.push(call.request);
+      callback(null, authorizer.allows ? allowed : denied);
     };
     const path = '/envoy.service.auth.v3.Authorization/Check';
     const method = { path, requestStream: false, responseStream: false };

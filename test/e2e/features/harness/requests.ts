@@ -32,10 +32,10 @@ export interface RequestTo {
   /** Default 30,000. */
   readonly timeoutMs?: number;
   /** How long to retry a port that refuses connections; default 10,000. */
-  readonly patienceMs?: number;
+  readonly retryForMs?: number;
 }
 
-export interface Answer {
+export interface BackendResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -47,8 +47,8 @@ export interface Answer {
 }
 
 /** @throws the connection's error, such as a reset or a failed handshake */
-export async function sendRequest(to: RequestTo): Promise<Answer> {
-  const deadline = performance.now() + (to.patienceMs ?? 10_000);
+export async function sendRequest(to: RequestTo): Promise<BackendResponse> {
+  const deadline = performance.now() + (to.retryForMs ?? 10_000);
   for (;;) {
     try {
       return await (to.http2 ? sendHttp2(to) : sendHttp1(to));
@@ -59,7 +59,7 @@ export async function sendRequest(to: RequestTo): Promise<Answer> {
   }
 }
 
-async function sendHttp1(to: RequestTo): Promise<Answer> {
+async function sendHttp1(to: RequestTo): Promise<BackendResponse> {
   const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 30_000 } = to;
   const begunAt = performance.now();
   const options = { host: address, port, path, method, agent: false, headers: { ...(host && { host }), ...headers } };
@@ -74,16 +74,16 @@ async function sendHttp1(to: RequestTo): Promise<Answer> {
   });
   let body = '';
   for await (const chunk of response.setEncoding('utf8')) body += chunk as string;
-  return answerOf({ status: response.statusCode ?? 0, headers: response.headers, body, begunAt, localPort });
+  return responseOf({ status: response.statusCode ?? 0, headers: response.headers, body, begunAt, localPort });
 }
 
-async function sendHttp2(to: RequestTo): Promise<Answer> {
+async function sendHttp2(to: RequestTo): Promise<BackendResponse> {
   const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 30_000 } = to;
   const begunAt = performance.now();
   const scheme = tls ? 'https' : 'http';
   const session = connectHttp2(`${scheme}://${address}:${port}`, tls ? asTls({ ...tls, ALPNProtocols: ['h2'] }) : {});
   try {
-    return await new Promise<Answer>((resolve, reject) => {
+    return await new Promise<BackendResponse>((resolve, reject) => {
       session.on('error', reject);
       const stream = session.request({
         [constants.HTTP2_HEADER_AUTHORITY]: host ?? `${address}:${port}`,
@@ -96,11 +96,11 @@ async function sendHttp2(to: RequestTo): Promise<Answer> {
       stream.setTimeout(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
       stream.setEncoding('utf8');
       stream.on('error', reject);
-      stream.on('response', (answered) => (got = answered as never));
+      stream.on('response', (responseHeaders) => (got = responseHeaders as never));
       stream.on('data', (chunk: string) => (body += chunk));
       stream.on('end', () => {
         const status = Number((got as Record<string, unknown>)[':status'] ?? 0);
-        resolve(answerOf({ status, headers: got, body, begunAt, localPort: session.socket?.localPort ?? 0 }));
+        resolve(responseOf({ status, headers: got, body, begunAt, localPort: session.socket?.localPort ?? 0 }));
       });
       stream.end(to.body);
     });
@@ -109,27 +109,28 @@ async function sendHttp2(to: RequestTo): Promise<Answer> {
   }
 }
 
-function answerOf(got: Omit<Answer, 'seen' | 'durationMs'> & { readonly begunAt: number }): Answer {
-  const { begunAt, ...answer } = got;
+function responseOf(got: Omit<BackendResponse, 'seen' | 'durationMs'> & { readonly begunAt: number }): BackendResponse {
+  const { begunAt, ...response } = got;
   return {
-    ...answer,
+    ...response,
     durationMs: performance.now() - begunAt,
     get seen(): Seen {
-      if (!answer.body.startsWith('{"backend"')) throw new Error(`${answer.status} of no backend: ${answer.body}`);
-      return JSON.parse(answer.body) as Seen;
+      if (!response.body.startsWith('{"backend"'))
+        throw new Error(`${response.status} of no backend: ${response.body}`);
+      return JSON.parse(response.body) as Seen;
     },
   };
 }
 
 export interface ConnectTo
-  extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs' | 'patienceMs'> {
+  extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs' | 'retryForMs'> {
   /** Data that is sent after connecting. */
   readonly send?: string | Buffer;
   /** Reads until the data matches (default: until the first bytes). */
   readonly until?: RegExp;
 }
 
-export interface Heard {
+export interface ReceivedData {
   readonly text: string;
   /** The certificate's subject alternative names and serial number, with TLS. */
   readonly peer?: { readonly subjectaltname: string; readonly serialNumber: string };
@@ -140,8 +141,8 @@ export interface Heard {
  * Opens one connection.
  * @throws Error if it closes or times out before data (or `until`) was received
  */
-export async function openConnection(to: ConnectTo): Promise<Heard> {
-  const deadline = performance.now() + (to.patienceMs ?? 10_000);
+export async function openConnection(to: ConnectTo): Promise<ReceivedData> {
+  const deadline = performance.now() + (to.retryForMs ?? 10_000);
   for (;;) {
     try {
       return await talk(to);
@@ -159,11 +160,11 @@ async function talk({
   send,
   until = /./s,
   timeoutMs = 30_000,
-}: ConnectTo): Promise<Heard> {
+}: ConnectTo): Promise<ReceivedData> {
   const socket = tls ? connectTls({ host: address, port, ...asTls(tls) }) : connectTcp(port, address);
   let text = '';
   try {
-    return await new Promise<Heard>((resolve, reject) => {
+    return await new Promise<ReceivedData>((resolve, reject) => {
       socket.setTimeout(timeoutMs, () => reject(new Error(`heard ${JSON.stringify(text)} in ${timeoutMs} ms`)));
       socket.on('error', reject);
       socket.on('close', () => reject(new Error(`closed after ${JSON.stringify(text)}`)));
@@ -172,7 +173,7 @@ async function talk({
         text += chunk;
         if (!until.test(text)) return;
         const peer = 'getPeerCertificate' in socket ? socket.getPeerCertificate() : undefined;
-        resolve({ text, localPort: socket.localPort ?? 0, ...(peer && { peer }) } as Heard);
+        resolve({ text, localPort: socket.localPort ?? 0, ...(peer && { peer }) } as ReceivedData);
       });
       if (send !== undefined) socket.write(send);
     });

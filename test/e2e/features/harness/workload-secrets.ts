@@ -33,14 +33,14 @@ export async function startWorkloadSecrets(
   };
   const serve = (stream: Stream): void => {
     let node = '';
-    let asked = '';
+    let lastRequested = '';
     stream.on('error', () => stream.end());
     stream.on('end', () => stream.end());
     stream.on('data', (request: DiscoveryRequest) => {
       node = request.node?.id || node;
       const names = request.resourceNames.join(' ');
-      if (names === asked) return;
-      asked = names;
+      if (names === lastRequested) return;
+      lastRequested = names;
       const secrets = request.resourceNames.map((name) => secretOf(name, certificateOf(node), authority));
       stream.write(
         create(DiscoveryResponseSchema, {
@@ -76,12 +76,12 @@ export async function startWorkloadSecrets(
 }
 
 /** `default`, `ROOTCA`, `file-cert:CERT~KEY`, `file-root:CA` (spec/discovery.md §8.2). */
-function secretOf(name: string, own: IssuedCertificate, authority: CertificateAuthority): Secret {
+function secretOf(name: string, ownCertificate: IssuedCertificate, authority: CertificateAuthority): Secret {
   const [kind, files = ''] = [name.slice(0, name.indexOf(':')), name.slice(name.indexOf(':') + 1)];
   if (name === 'ROOTCA') return root(name, authority.certificate);
   if (name === 'file-root:system') return root(name, rootCertificates.join('\n'));
   if (kind === 'file-root') return root(name, readFileSync(files, 'utf8'));
-  if (kind !== 'file-cert') return pair(name, own.certificate, own.privateKey);
+  if (kind !== 'file-cert') return pair(name, ownCertificate.certificate, ownCertificate.privateKey);
   const [certificate = '', key = ''] = files.split('~');
   return pair(name, readFileSync(certificate, 'utf8'), readFileSync(key, 'utf8'));
 }

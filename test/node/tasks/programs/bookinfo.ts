@@ -146,9 +146,9 @@ async function respondAsProductPage({ method, url, message, body }: Request): Pr
   }
 }
 
-function unavailable(value: unknown, what: string): Response {
+function unavailable(value: unknown, description: string): Response {
   if (value !== undefined) return { body: value };
-  return { status: 500, body: { error: `Sorry, product ${what} are currently unavailable for this book.` } };
+  return { status: 500, body: { error: `Sorry, product ${description} are currently unavailable for this book.` } };
 }
 
 function respondAsPart({ url, message }: Request): Response | Promise<Response> {
