@@ -18,7 +18,7 @@ import { explainEndpoints } from './endpoints/explain-endpoints.ts';
 import { hostNameEndpoints } from './endpoints/host-name-endpoints.ts';
 import { addressList } from './endpoints/omission.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
-import { type AheadPart, EnvoyResource } from './messages/resource.ts';
+import { EnvoyResource, type PartToEncode } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildBootstrapPatches } from './patches/bootstrap.ts';
 import {
@@ -29,8 +29,8 @@ import {
   buildingRoutes,
   buildListeners,
   buildRoutes,
-  clustersAhead,
   differingClusters,
+  precomputeClusters,
 } from './patches/generators.ts';
 import { patchSetOf } from './patches/patch-set.ts';
 import { patchStatus, wasTried } from './patches/status.ts';
@@ -41,7 +41,7 @@ import {
   routeProjection,
   secretProjection,
 } from './projection.ts';
-import { buildRoutesAhead } from './routes/build.ts';
+import { precomputeRoutes } from './routes/build.ts';
 import { buildSecrets } from './secrets/build.ts';
 import { subjectOfCredential } from './secrets/credential-name.ts';
 import { commonShapes } from './sharing/common-shape.ts';
@@ -117,12 +117,12 @@ interface Untouched {
    *
    * @returns what must be encoded after each step, if anything
    */
-  readonly ahead?: (
+  readonly precompute?: (
     shape: ProxyShape,
     push: PushContext,
     memory: Memory,
     names: readonly string[],
-  ) => Iterator<AheadPart | undefined>;
+  ) => Iterator<PartToEncode | undefined>;
 }
 
 /** `all`: a proxy receives all resources of the type. `named`: it receives those that it requests. */
@@ -156,7 +156,7 @@ export type Generator =
         push: PushContext,
         names: readonly string[],
         memory: Memory,
-      ) => Iterator<AheadPart | undefined, EnvoyResource[]>;
+      ) => Iterator<PartToEncode | undefined, EnvoyResource[]>;
       readonly narrowing?: Narrowing;
       /** Uses the subjects of {@link narrowing}. */
       readonly sharing?: Sharing & {
@@ -191,7 +191,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       build: buildClusters,
       building: buildingClusters,
       isUntouched: untouchedClusters,
-      ahead: clustersAhead,
+      precompute: precomputeClusters,
       projection: patchProjection,
       // The clusters of a gateway also depend on its Gateway objects.
       sharing: {
@@ -220,7 +220,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       build: buildRoutes,
       building: buildingRoutes,
       projection: routeProjection,
-      ahead: buildRoutesAhead,
+      precompute: precomputeRoutes,
     },
   ],
   [nameTableType, { scope: 'all', build: buildNameTable }],

@@ -301,7 +301,7 @@ describe('the permissions of the chart', () => {
       access: cluster.access(),
       isRegistry: true,
       settings: { namespace: cluster.namespace, revision: '', shared: '' },
-      ...{ signs: true, injects: true },
+      ...{ signsCertificates: true, injectsSidecars: true },
       log: silentLogger,
     });
     const followed = follows.input.resources.map((name) => {

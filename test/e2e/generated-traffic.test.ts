@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthority } from '../certs/authority.ts';
 import { freePorts } from '../harness/free-ports.ts';
-import { ask, seen, startBackend, startProxy } from '../networking/traffic.ts';
+import { seen, sendRequest, startBackend, startProxy } from '../networking/traffic.ts';
 
 describe('a gateway with generated configuration', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
@@ -51,7 +51,7 @@ describe('a gateway with generated configuration', () => {
 
   it('matches headers, headers that must be absent, and query parameters', async () => {
     expect((await seen(http, '/', { ...host, 'x-version': 'v2' })).backend).toBe('v2');
-    expect((await ask(http, '/guarded', { ...host, 'x-off': 'yes' })).status).toBe(403);
+    expect((await sendRequest(http, '/guarded', { ...host, 'x-off': 'yes' })).status).toBe(403);
     expect((await seen(http, '/guarded', host)).backend).toBe('v1');
     expect((await seen(http, '/guarded', { ...host, 'x-off': 'no' })).backend).toBe('v1');
     expect((await seen(http, '/?to=v2', host)).backend).toBe('v2');
@@ -62,15 +62,15 @@ describe('a gateway with generated configuration', () => {
     expect(url).toBe('/new/page');
     expect(headers).toMatchObject({ host: 'rewritten.test', 'x-set': 'set' });
     expect(headers).not.toHaveProperty('x-gone');
-    expect((await ask(http, '/old/page', host)).headers['x-served']).toBe('yes');
+    expect((await sendRequest(http, '/old/page', host)).headers['x-served']).toBe('yes');
   });
 
   it('redirects, responds directly, aborts and delays', async () => {
-    const redirect = await ask(http, '/moved', host);
+    const redirect = await sendRequest(http, '/moved', host);
     expect(redirect.status).toBe(308);
     expect(redirect.headers.location).toBe('https://b.test/here');
-    expect(await ask(http, '/teapot', host)).toMatchObject({ status: 418, body: 'short and stout' });
-    expect((await ask(http, '/abort', host)).status).toBe(555);
+    expect(await sendRequest(http, '/teapot', host)).toMatchObject({ status: 418, body: 'short and stout' });
+    expect((await sendRequest(http, '/abort', host)).status).toBe(555);
     const start = performance.now();
     await seen(http, '/slow', host);
     expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ slightly.
@@ -97,8 +97,8 @@ describe('a gateway with generated configuration', () => {
   });
 
   it('responds 404 for an unknown host, and redirects an HTTPS-only one', async () => {
-    expect((await ask(http, '/', { host: 'nobody.test' })).status).toBe(404);
-    const redirect = await ask(http, '/x', { host: 'secure.test' });
+    expect((await sendRequest(http, '/', { host: 'nobody.test' })).status).toBe(404);
+    const redirect = await sendRequest(http, '/x', { host: 'secure.test' });
     expect(redirect.status).toBe(301);
     expect(redirect.headers.location).toBe('https://secure.test/x');
   });
@@ -224,7 +224,7 @@ describe('a sidecar with generated configuration, without redirection', () => {
 
   it('sends requests to its egress listener to the service, and refuses hosts that the listener does not import', async () => {
     expect((await seen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
-    expect((await ask(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
+    expect((await sendRequest(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
   });
 
   it('forwards TCP', async () => {

@@ -31,20 +31,20 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
   });
 
   test('parses HTTP requests', async () => {
-    inbound.application.heard.length = 0;
+    inbound.application.received.length = 0;
     await exchange(plain(inbound.port), 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n');
-    const received = Buffer.concat(inbound.application.heard).toString();
+    const received = Buffer.concat(inbound.application.received).toString();
     expect(received).toContain('GET /read HTTP/1.1');
     expect(received).toContain('x-request-id: ');
   });
 
   test('forwards TLS to the application unchanged', async () => {
-    inbound.application.heard.length = 0;
+    inbound.application.received.length = 0;
     const client = connectTls({ host: '127.0.0.1', port: inbound.port, rejectUnauthorized: false });
     client.on('error', () => client.destroy());
-    await until(() => inbound.application.heard.length > 0);
+    await until(() => inbound.application.received.length > 0);
     client.destroy();
     // A TLS handshake record.
-    expect(inbound.application.heard[0]?.[0]).toBe(0x16);
+    expect(inbound.application.received[0]?.[0]).toBe(0x16);
   });
 });

@@ -29,7 +29,7 @@ async function forgedRequest(attack: string): Promise<{ response: string; reache
   try {
     const request = 'GET /balance HTTP/1.1\r\nhost: web\r\nauthorization: Bearer e30.e30.e30\r\n\r\n';
     const response = await exchange(plain(inbound.port), request);
-    return { response, reached: Buffer.concat(inbound.application.heard).toString() };
+    return { response, reached: Buffer.concat(inbound.application.received).toString() };
   } finally {
     await inbound.stop();
   }

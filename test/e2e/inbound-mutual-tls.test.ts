@@ -62,9 +62,9 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
     inbound: () => inbound,
     /** The identity that the application received. */
     exchange: async (socket, text) => {
-      inbound.application.heard.length = 0;
+      inbound.application.received.length = 0;
       await exchange(socket, text);
-      return Buffer.concat(inbound.application.heard).toString('latin1');
+      return Buffer.concat(inbound.application.received).toString('latin1');
     },
   };
 }
@@ -85,12 +85,12 @@ describe('a port in permissive mode', () => {
   });
 
   test('forwards TLS of the application unchanged', async () => {
-    inbound().application.heard.length = 0;
+    inbound().application.received.length = 0;
     const client = mutual(inbound().port, 'http/1.1');
     client.on('error', () => client.destroy());
-    await until(() => inbound().application.heard.length > 0);
+    await until(() => inbound().application.received.length > 0);
     client.destroy();
-    expect(inbound().application.heard[0]?.[0]).toBe(0x16);
+    expect(inbound().application.received[0]?.[0]).toBe(0x16);
   });
 });
 
@@ -123,7 +123,7 @@ describe('a port that accepts only mutual TLS', () => {
     ],
   ])('rejects %s', async (_, connect) => {
     await expect(exchange(connect(inbound().port), 'raw bytes\n')).rejects.toThrow(/closed|reset|alert|EPIPE/i);
-    expect(inbound().application.heard).toEqual([]);
+    expect(inbound().application.received).toEqual([]);
   });
 });
 

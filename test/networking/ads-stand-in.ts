@@ -38,7 +38,7 @@ export async function startAdsStandIn(resources: readonly EnvoyResource[]): Prom
   const accepted = new Set<string>();
   const server = new Server();
   const serve = (stream: Stream): void => {
-    const asked = new Map<string, string>();
+    const requestedNames = new Map<string, string>();
     stream.on('error', () => stream.end());
     stream.on('end', () => stream.end());
     stream.on('data', (request: DiscoveryRequest) => {
@@ -46,9 +46,9 @@ export async function startAdsStandIn(resources: readonly EnvoyResource[]): Prom
       if (errorDetail) refusals.push(errorDetail.message);
       else if (responseNonce !== '') accepted.add(typeUrl);
       const names = [...request.resourceNames].sort().join(' ');
-      if (asked.get(typeUrl) === names) return;
-      asked.set(typeUrl, names);
-      stream.write(responseTo(request, resources, asked.size));
+      if (requestedNames.get(typeUrl) === names) return;
+      requestedNames.set(typeUrl, names);
+      stream.write(responseTo(request, resources, requestedNames.size));
     });
   };
   const method = (path: string): MethodDefinition<DiscoveryRequest, DiscoveryResponse> => ({
@@ -79,7 +79,7 @@ function responseTo(
   resources: readonly EnvoyResource[],
   round: number,
 ): DiscoveryResponse {
-  const wanted = resources.filter(
+  const requested = resources.filter(
     ({ schema, name }) =>
       `${typePrefix}${schema.typeName}` === typeUrl && (resourceNames.length === 0 || resourceNames.includes(name)),
   );
@@ -87,6 +87,6 @@ function responseTo(
     typeUrl,
     versionInfo: '1',
     nonce: `${typeUrl}-${round}-${resourceNames.length}`,
-    resources: wanted.map(({ schema, message }) => anyPack(schema, message)),
+    resources: requested.map(({ schema, message }) => anyPack(schema, message)),
   });
 }

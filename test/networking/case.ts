@@ -81,16 +81,16 @@ export function asJson(resource: EnvoyResource): JsonValue {
 
 /** Golden text of the case's sections. */
 export function goldenText(golden: GoldenCase): string {
-  const made = generate(golden);
-  const shown = Object.fromEntries(golden.show.map((section) => [section, made[section].map(asJson)]));
+  const resources = generate(golden);
+  const shown = Object.fromEntries(golden.show.map((section) => [section, resources[section].map(asJson)]));
   return `${JSON.stringify(shown, null, 1)}\n`;
 }
 
 /** Names of filters that are configured by ECDS. */
 function discoveredNames(json: JsonValue): string[] {
   if (typeof json !== 'object' || json === null) return [];
-  const own = !Array.isArray(json) && 'configDiscovery' in json ? [String(json.name)] : [];
-  return [...own, ...Object.values(json).flatMap(discoveredNames)];
+  const discovered = !Array.isArray(json) && 'configDiscovery' in json ? [String(json.name)] : [];
+  return [...discovered, ...Object.values(json).flatMap(discoveredNames)];
 }
 
 /** All strings under a key, at any depth. */

@@ -41,7 +41,7 @@ describe('clusters that a listener, route or extension refers to', () => {
 test('are found in all types of resources', () => {
   const named = (resources: readonly EnvoyResource[]): number =>
     resources.flatMap((one) => namedIn(asJson(one))).length;
-  const made = caseNames().map((name) => generate(readCase(name)));
-  expect(made.filter(({ routes }) => named(routes) > 0).length).toBeGreaterThan(10);
-  expect(made.filter(({ listeners }) => named(listeners) > 0).length).toBeGreaterThan(10);
+  const cases = caseNames().map((name) => generate(readCase(name)));
+  expect(cases.filter(({ routes }) => named(routes) > 0).length).toBeGreaterThan(10);
+  expect(cases.filter(({ listeners }) => named(listeners) > 0).length).toBeGreaterThan(10);
 });

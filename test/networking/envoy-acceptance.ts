@@ -50,14 +50,14 @@ export async function acceptanceOf(
   binary?: string,
 ): Promise<Acceptance> {
   const golden = readCase(name, directory);
-  const made = generate(golden);
-  const secrets = secretNames(made).map((secret) => secretOf(secret, issued, authority));
-  const ads = await startAdsStandIn([...Object.values(onFreePorts(made)).flat(), ...secrets]);
+  const resources = generate(golden);
+  const secrets = secretNames(resources).map((secret) => secretOf(secret, issued, authority));
+  const ads = await startAdsStandIn([...Object.values(onFreePorts(resources)).flat(), ...secrets]);
   const envoy = await startRealEnvoy(ads.port, golden.proxy, binary === undefined ? {} : { binary });
   try {
     const state = await settled(envoy, ads);
     // Two additional static clusters are those of the stand-ins.
-    const expected = { listeners: made.listeners.length, clusters: made.clusters.length + 2 };
+    const expected = { listeners: resources.listeners.length, clusters: resources.clusters.length + 2 };
     return { refusals: ads.refusals, ...state, expected, complaints: complaints(envoy.log()) };
   } finally {
     await envoy.stop();
@@ -66,20 +66,20 @@ export async function acceptanceOf(
 }
 
 /** Lets the operating system assign ports, so that cases do not conflict. */
-function onFreePorts(made: Record<Section, EnvoyResource[]>): Record<Section, EnvoyResource[]> {
-  for (const { message } of made.listeners) {
+function onFreePorts(resources: Record<Section, EnvoyResource[]>): Record<Section, EnvoyResource[]> {
+  for (const { message } of resources.listeners) {
     const listener = message as Listener;
     const address = listener.address?.address;
     if (listener.bindToPort !== false && address?.case === 'socketAddress') {
       address.value.portSpecifier = { case: 'portValue', value: 0 };
     }
   }
-  return made;
+  return resources;
 }
 
 /** Names of all secrets that resources refer to. */
-export function secretNames(made: Record<Section, EnvoyResource[]>): string[] {
-  const text = JSON.stringify([...made.clusters, ...made.listeners].map(asJson));
+export function secretNames(resources: Record<Section, EnvoyResource[]>): string[] {
+  const text = JSON.stringify([...resources.clusters, ...resources.listeners].map(asJson));
   return [...new Set([...text.matchAll(/"name":"([^"]+)","sdsConfig"/g)].map((match) => match[1]!))];
 }
 
@@ -122,8 +122,8 @@ export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyS
     const of = (stat: string): number => stats.get(stat) ?? 0;
     const attempts = of('listener_manager.lds.update_attempt') * of('cluster_manager.cds.update_attempt');
     const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
-    const answered = of('listener_manager.lds.update_success') + of('listener_manager.lds.update_rejected') > 0;
-    if ((attempts > 0 && warming === 0 && answered) || ads.refusals.length > 0) {
+    const hasResponded = of('listener_manager.lds.update_success') + of('listener_manager.lds.update_rejected') > 0;
+    if ((attempts > 0 && warming === 0 && hasResponded) || ads.refusals.length > 0) {
       const rejected = [...stats].filter(([stat, value]) => stat.endsWith('.update_rejected') && value > 0);
       return {
         listeners: of('listener_manager.total_listeners_active'),

@@ -15,8 +15,8 @@ describe('generated resources of golden cases', () => {
   });
 
   it('have no golden output without an input', () => {
-    const wanted = new Set(caseNames().map((name) => `${name}.out.json`));
-    const stale = readdirSync(caseDirectory).filter((file) => file.endsWith('.out.json') && !wanted.has(file));
+    const expected = new Set(caseNames().map((name) => `${name}.out.json`));
+    const stale = readdirSync(caseDirectory).filter((file) => file.endsWith('.out.json') && !expected.has(file));
     if (update) for (const file of stale) rmSync(join(caseDirectory, file));
     expect(update ? [] : stale).toEqual([]);
   });

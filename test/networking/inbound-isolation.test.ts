@@ -73,9 +73,9 @@ spec:
   ])(
     'keeps its listener when another namespace exports a service on the same port at %s',
     (_, bind, protocol, address) => {
-      const own = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
-      expect(JSON.stringify(own)).toContain('envoy.filters.http.jwt_authn');
-      expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exported(protocol, address)])).toEqual(own);
+      const expected = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
+      expect(JSON.stringify(expected)).toContain('envoy.filters.http.jwt_authn');
+      expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exported(protocol, address)])).toEqual(expected);
     },
   );
 });
@@ -138,8 +138,8 @@ describe('an EndpointSlice', () => {
       ', targetRef: { kind: Pod, name: web-0, namespace: bank }',
       ', targetRef: { kind: Pod, name: web-0 }',
     ]) {
-      const own = pod.replace(/, targetRef: [^}]*}/, ref);
-      const endpoints = tenantsMesh(own, '').registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');
+      const expected = pod.replace(/, targetRef: [^}]*}/, ref);
+      const endpoints = tenantsMesh(expected, '').registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');
       expect(endpoints).toMatchObject([
         { serviceAccount: 'spiffe://cluster.local/ns/bank/sa/sa-web', workloadName: 'web-0' },
       ]);
@@ -148,8 +148,8 @@ describe('an EndpointSlice', () => {
 
   it('gives the identity of its own pod when a pod in another namespace reports the address', () => {
     const attack = attacks['a pod that reports the address as its own'];
-    const own = pod.replace(/, targetRef: [^}]*}/, '');
-    const endpoints = tenantsMesh(own, attack).registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');
+    const expected = pod.replace(/, targetRef: [^}]*}/, '');
+    const endpoints = tenantsMesh(expected, attack).registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');
     expect(endpoints).toMatchObject([{ serviceAccount: 'spiffe://cluster.local/ns/bank/sa/sa-web' }]);
   });
 });

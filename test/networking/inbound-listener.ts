@@ -16,7 +16,7 @@ import { type GoldenCase, generate, readCase } from './case.ts';
 
 /** Records received data and echoes it. */
 export class Application {
-  readonly heard: Buffer[] = [];
+  readonly received: Buffer[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
@@ -25,7 +25,7 @@ export class Application {
       this.#sockets.add(socket);
       socket.on('error', () => socket.destroy());
       socket.on('data', (chunk) => {
-        this.heard.push(chunk);
+        this.received.push(chunk);
         socket.write(chunk);
       });
     });
@@ -67,8 +67,12 @@ export async function startInboundListener(place: InboundPlace): Promise<Inbound
   const virtual = listeners.find(({ name }) => name === virtualInboundListener)!;
   const [port] = (await freePorts(1)) as [number];
   const target = toApplication(place.cluster, await application.listen());
-  const others = [...clusters.filter(({ name }) => name !== place.cluster), ...endpoints, ...(place.secrets ?? [])];
-  const ads = await startAdsStandIn([at(virtual, port, place.port), target, ...others]);
+  const otherResources = [
+    ...clusters.filter(({ name }) => name !== place.cluster),
+    ...endpoints,
+    ...(place.secrets ?? []),
+  ];
+  const ads = await startAdsStandIn([at(virtual, port, place.port), target, ...otherResources]);
   const envoy = await startRealEnvoy(ads.port, golden.proxy);
   const stop = async (): Promise<void> => {
     await envoy.stop();

@@ -8,7 +8,7 @@ import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { generate } from './case.ts';
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
@@ -21,7 +21,11 @@ export interface Seen {
   readonly headers: Record<string, string>;
 }
 
-export async function ask(port: number, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+export async function sendRequest(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
       let body = '';
@@ -36,9 +40,9 @@ export async function ask(port: number, path: string, headers: Record<string, st
 }
 
 export async function seen(port: number, path: string, headers: Record<string, string> = {}): Promise<Seen> {
-  const answer = await ask(port, path, headers);
-  if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.body}`);
-  return JSON.parse(answer.body) as Seen;
+  const response = await sendRequest(port, path, headers);
+  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${response.body}`);
+  return JSON.parse(response.body) as Seen;
 }
 
 /** Reports each request that it receives. */
@@ -58,15 +62,15 @@ export async function startProxy(
 ): Promise<{ close(): Promise<void> }> {
   const { context } = givenMesh(yaml);
   const proxy = givenProxy(node);
-  const made = generate({ push: context, shape: shapeOf(proxy, context) });
-  const ads: AdsStandIn = await startAdsStandIn(Object.values(made).flat());
+  const resources = generate({ push: context, shape: shapeOf(proxy, context) });
+  const ads: AdsStandIn = await startAdsStandIn(Object.values(resources).flat());
   const envoy: RealEnvoy = await startRealEnvoy(ads.port, proxy);
   const close = async (): Promise<void> => {
     await envoy.stop();
     ads.close();
   };
   const deadline = performance.now() + 90_000;
-  while ((await ask(probePort, '/', { host: 'probe' }).catch(() => undefined)) === undefined) {
+  while ((await sendRequest(probePort, '/', { host: 'probe' }).catch(() => undefined)) === undefined) {
     if (performance.now() > deadline || ads.refusals.length > 0) {
       await close();
       throw new Error(`nothing listens on ${probePort}:\n${ads.refusals.join('\n')}\n${envoy.log()}`);

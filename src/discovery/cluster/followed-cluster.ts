@@ -49,9 +49,9 @@ export interface FollowedClusterOptions {
   /** Secret of the CA that replicas share, if any. */
   readonly authoritySecret?: string;
   /** Whether this process signs certificates, including those in the mesh configuration. */
-  readonly signs?: boolean;
+  readonly signsCertificates?: boolean;
   /** Whether sidecars are injected, which requires the ConfigMap `istio-sidecar-injector`. */
-  readonly injects?: boolean;
+  readonly injectsSidecars?: boolean;
   /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. Written if this process signs certificates. */
   readonly rootConfigMap?: string;
   /** Default: the host name. */
@@ -107,7 +107,7 @@ export class FollowedCluster {
   readonly #unserved: RepeatedLines;
 
   constructor(options: FollowedClusterOptions) {
-    const { access, isRegistry, settings, authoritySecret, signs = false, podName, log } = options;
+    const { access, isRegistry, settings, authoritySecret, signsCertificates = false, podName, log } = options;
     const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
     this.#isRegistry = isRegistry;
     this.identity = `${podName || hostname()}_${randomUUID()}`;
@@ -125,8 +125,8 @@ export class FollowedCluster {
     this.referenced = new ReferencedObjects({
       ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused },
     });
-    const rootConfigMaps = signs && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
-    const injectorMap = options.injects === true ? [injectorMapOf(settings)] : [];
+    const rootConfigMaps = signsCertificates && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
+    const injectorMap = options.injectsSidecars === true ? [injectorMapOf(settings)] : [];
     this.settings = new ClusterSettings(settings, () => this.informers);
     this.informers = new InformerEffects({
       server: this.server,
@@ -134,13 +134,13 @@ export class FollowedCluster {
         ...this.settings.kinds,
         ...injectorMap,
         ...(isRegistry ? [remoteSecrets] : []),
-        ...(signs ? [dnsSecretsIn(settings.namespace)] : []),
+        ...(signsCertificates ? [dnsSecretsIn(settings.namespace)] : []),
         ...(authoritySecret === undefined
           ? []
           : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
         { resource: customResourceDefinitions, selection: defaultSelection(customResourceDefinitions) },
         ...rootConfigMaps,
-        ...(options.injects === true && signs ? webhookConfigurationsOf(settings.revision) : []),
+        ...(options.injectsSidecars === true && signsCertificates ? webhookConfigurationsOf(settings.revision) : []),
         ...[...ownOptions, ...(isRegistry ? registryKinds : [])].map((kind) =>
           followedKind(kind, this.referenced, this.discovered),
         ),
@@ -173,14 +173,14 @@ export class FollowedCluster {
         onChanged: (changed) => this.informers.addReader(name, () => changed()),
       };
     }
-    if (options.injects === true && signs) this.injection = this.#injection(settings.revision);
+    if (options.injectsSidecars === true && signsCertificates) this.injection = this.#injection(settings.revision);
     if (isRegistry) {
       this.remoteSecrets = {
         store: this.informers.storeOf(remoteSecrets.name),
         onChanged: (changed) => this.informers.addReader(remoteSecrets.name, () => changed()),
       };
     }
-    if (signs) {
+    if (signsCertificates) {
       const { name } = dnsSecretsIn(settings.namespace);
       this.dnsSecrets = {
         ...{

@@ -39,7 +39,7 @@ export function makeCluster(options: ClusterFlags, log: Logger): FollowedCluster
     new FollowedCluster({
       ...{ access, isRegistry, settings: { namespace, revision, shared }, clusterRegistriesNamespace, podName, log },
       ...(sharesAuthority && { authoritySecret: authority.secret }),
-      ...{ signs: authority !== undefined, rootConfigMap, injects: webhooksAddress !== undefined },
+      ...{ signsCertificates: authority !== undefined, rootConfigMap, injectsSidecars: webhooksAddress !== undefined },
     })
   );
 }

@@ -101,7 +101,7 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
   const parts = new Map<PartKey, readonly ConsulInstance[]>();
   const isHttp2 = client.transport === 'HTTP/2';
   const maxConcurrent = isHttp2 ? maxConcurrentHttp2Reads : Math.min(maxConcurrentReads, maxConnections);
-  await each(keys, maxConcurrent, async (key) => {
+  await forEachConcurrently(keys, maxConcurrent, async (key) => {
     const instances = instancesIn(key, await read(key));
     if (instances !== undefined) parts.set(key, instances);
   });
@@ -110,7 +110,7 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
   return { nodes, parts, checks, restricted, indexes, sizes };
 }
 
-export async function each<Item>(
+export async function forEachConcurrently<Item>(
   items: readonly Item[],
   atOnce: number,
   work: (item: Item) => Promise<void>,

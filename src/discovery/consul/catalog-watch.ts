@@ -13,7 +13,7 @@ import { failingChecks, nodeNames } from '../../model/services/consul/catalog-js
 import type { ConsulInstance } from '../../model/services/consul/consul-instance.ts';
 import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import {
-  each,
+  forEachConcurrently,
   get,
   instancesIn,
   meshServices,
@@ -180,7 +180,7 @@ export class CatalogWatch {
       isOther = store.setPart(key, undefined) || isOther;
     }
     const added = keys.filter((key) => !this.#parts.has(key));
-    await each(added, coarseReads, async (key) => {
+    await forEachConcurrently(added, coarseReads, async (key) => {
       const { body, index, restricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
       store.setRestricted(restricted);
@@ -202,7 +202,7 @@ export class CatalogWatch {
       from.sizes.delete(key);
       isOther = store.setPart(key, undefined) || isOther;
     }
-    await each(keys, Math.min(coarseReads, this.#options.order.maxConnections), async (key) => {
+    await forEachConcurrently(keys, Math.min(coarseReads, this.#options.order.maxConnections), async (key) => {
       const { body, restricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
       store.setRestricted(restricted);

@@ -73,7 +73,7 @@ export interface ResponseListener {
 
 export interface SecretReaders {
   /** Called when a proxy of this account (`namespace/name`) requests Secrets. */
-  enter(account: string): SecretReader;
+  addProxy(account: string): SecretReader;
 }
 
 export interface SecretReader {
@@ -288,7 +288,7 @@ export class MeshNode implements NodeResources {
     const otherNames = withoutSecrets(permitted);
     if (otherNames.length === permitted.length) return permitted;
     if (this.#isClosed) return otherNames;
-    this.#reader ??= secretAccess.enter(account);
+    this.#reader ??= secretAccess.addProxy(account);
     return this.#reader.isAllowed ? permitted : otherNames;
   }
 

@@ -96,10 +96,10 @@ export class OrphanedEntries implements Duty {
       return { written: 0, failed: 1, reason: messageOf(error) };
     }
     const { records } = this.#options;
-    for (const lease of records?.leases ?? []) if (this.#isDead(lease)) records?.ended(lease);
+    for (const lease of records?.leases ?? []) if (this.#hasExited(lease)) records?.ended(lease);
     const orphans = new FairQueue<KubernetesObject>({ maxItems: maxDeletions });
     for (const [entry, lease] of this.#entriesOfOthers()) {
-      if (this.#isDead(lease)) orphans.add(entry, [entry.metadata.namespace ?? '']);
+      if (this.#hasExited(lease)) orphans.add(entry, [entry.metadata.namespace ?? '']);
     }
     const report = { written: 0, failed: 0, reason: '' };
     for (const { metadata } of orphans.items()) {
@@ -145,7 +145,7 @@ export class OrphanedEntries implements Duty {
     return holders.items();
   }
 
-  #isDead(lease: string): boolean {
+  #hasExited(lease: string): boolean {
     const { leaseMs, graceMs, now, identity } = this.#options;
     const observation = this.#observations.get(lease);
     if (observation === undefined || lease === presenceLeaseOf(identity)) return false;
@@ -156,7 +156,7 @@ export class OrphanedEntries implements Duty {
     const { namespace } = this.#options;
     const needed = new Set([...this.#entriesOfOthers()].map(([, lease]) => lease));
     for (const [name, { version }] of this.#observations) {
-      if (version === undefined || needed.has(name) || !this.#isDead(name)) continue;
+      if (version === undefined || needed.has(name) || !this.#hasExited(name)) continue;
       await tryDelete(gate, { resource: leases, namespace, name, version }, report);
     }
   }

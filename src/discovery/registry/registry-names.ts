@@ -6,7 +6,7 @@ import { listOf } from '../environment.ts';
 /** Supported registries. The ServiceEntry registry always exists in addition. */
 export type RegistryName = 'Kubernetes' | 'Consul' | 'Mock' | 'Memory';
 
-const known = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
+const acceptedNames = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
 
 export function registryNames(text: string, warn: (warning: LogWarning) => void): string[] {
   const names = listOf(text);
@@ -40,6 +40,6 @@ export function supportedRegistries(names: readonly string[]): RegistryName[] {
 function unsupported(name: string): ChartpilotError {
   return new ChartpilotError('FLAG_INVALID', `--registries: service registry ${name} is not supported`, {
     fields: { path: '--registries', got: name },
-    hint: `Supported registries: ${known.join(', ')}. Use --registries= for none.`,
+    hint: `Supported registries: ${acceptedNames.join(', ')}. Use --registries= for none.`,
   });
 }

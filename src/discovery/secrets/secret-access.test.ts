@@ -17,7 +17,7 @@ function given() {
 
 it('service accounts are reviewed while their proxies request Secrets', () => {
   const { access, reported } = given();
-  const [one, other] = [access.enter('shop/gateway'), access.enter('shop/gateway')];
+  const [one, other] = [access.addProxy('shop/gateway'), access.addProxy('shop/gateway')];
   expect([reported.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
   access.setAllowed('shop/gateway', true);
   expect([one.isAllowed, other.isAllowed, other.isDecided]).toEqual([true, true, true]);
@@ -26,17 +26,17 @@ it('service accounts are reviewed while their proxies request Secrets', () => {
   other.leave();
   expect(reported.accounts).toEqual([]);
   access.setAllowed('shop/gateway', true);
-  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: false });
+  expect(access.addProxy('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: false });
   access.setAllowed('shop/gateway', false);
-  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: true });
+  expect(access.addProxy('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: true });
 });
 
 it('many accounts in a namespace do not prevent the review of an account in another namespace', () => {
   const { access, reported, warnings } = given();
-  const many = Array.from({ length: 1_200 }, (_, index) => access.enter(`greedy/account-${index}`));
+  const many = Array.from({ length: 1_200 }, (_, index) => access.addProxy(`greedy/account-${index}`));
   expect(reported.accounts).toHaveLength(1_000);
   for (const index of many.keys()) access.setAllowed(`greedy/account-${index}`, true);
-  const late = access.enter('shop/gateway');
+  const late = access.addProxy('shop/gateway');
   expect(reported.accounts).toHaveLength(1_000);
   expect(reported.accounts).toContain('shop/gateway');
   access.setAllowed('shop/gateway', true);

@@ -33,7 +33,7 @@ export class SecretAccess implements SecretReaders {
     this.#log = log;
   }
 
-  enter(account: string): SecretReader {
+  addProxy(account: string): SecretReader {
     const namespace = namespaceOf(account);
     const accounts = this.#proxies.get(namespace) ?? new Map<string, number>();
     this.#proxies.set(namespace, accounts);
@@ -54,7 +54,7 @@ export class SecretAccess implements SecretReaders {
       get isAllowed() {
         return allowed.has(account);
       },
-      leave: () => this.#leave(account),
+      leave: () => this.#removeProxy(account),
     };
   }
 
@@ -102,7 +102,7 @@ export class SecretAccess implements SecretReaders {
     for (const changed of this.#watchers) changed([...this.#toReview]);
   }
 
-  #leave(account: string): void {
+  #removeProxy(account: string): void {
     const namespace = namespaceOf(account);
     const accounts = this.#proxies.get(namespace);
     const left = (accounts?.get(account) ?? 0) - 1;

@@ -31,7 +31,7 @@ interface Exported {
 /** The objects bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
-  readonly publicServices: readonly ResolvedVirtualService[];
+  readonly publicVirtualServices: readonly ResolvedVirtualService[];
   /** Namespaces to which further ones are exported. */
   readonly named: ReadonlySet<string>;
   /** Visible virtual services of each of these namespaces, built on first use. */
@@ -45,7 +45,7 @@ interface Parts {
   readonly sources: readonly Source[];
   readonly bySource: ReadonlyMap<Source, Exported>;
   readonly delegates: ReadonlyMap<string, Exported>;
-  readonly roots: ReadonlySet<Source>;
+  readonly delegating: ReadonlySet<Source>;
   readonly byGateway: ReadonlyMap<string, Bucket>;
   readonly shortNames: ReadonlyMap<Source, string>;
   readonly renamed: readonly ConfigKey[];
@@ -55,7 +55,7 @@ export class VirtualServiceIndex {
   private readonly sources: readonly Source[];
   private readonly bySource: ReadonlyMap<Source, Exported>;
   private readonly delegates: ReadonlyMap<string, Exported>;
-  private readonly roots: ReadonlySet<Source>;
+  private readonly delegating: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
   /** Only for objects whose resolution depends on services. */
@@ -67,7 +67,7 @@ export class VirtualServiceIndex {
     this.sources = parts.sources;
     this.bySource = parts.bySource;
     this.delegates = parts.delegates;
-    this.roots = parts.roots;
+    this.delegating = parts.delegating;
     this.byGateway = parts.byGateway;
     this.shortNames = parts.shortNames;
     this.renamed = parts.renamed;
@@ -90,14 +90,14 @@ export class VirtualServiceIndex {
     const shortNames = yield* changedNames(previous?.shortNames, diff, hostNames);
     const bySource = new Map(previous?.bySource);
     const delegates = new Map(previous?.delegates);
-    const roots = new Set(previous?.roots);
+    const delegating = new Set(previous?.delegating);
     const removed = new Set<Exported>();
     const changedDelegates = new Set<string>();
     for (const source of diff.removed) {
       const old = bySource.get(source)!;
       removed.add(old);
       bySource.delete(source);
-      roots.delete(source);
+      delegating.delete(source);
       if (old.virtualService === undefined) changedDelegates.add(idOf(old.config));
     }
     for (const id of changedDelegates) delegates.delete(id);
@@ -114,23 +114,23 @@ export class VirtualServiceIndex {
       delegates.set(idOf(one.config), one);
       changedDelegates.add(idOf(one.config));
     }
-    // Merges unchanged roots with a changed delegate again.
-    const again = [...roots].filter((source) => {
+    // Merges unchanged delegating objects with a changed delegate again.
+    const again = [...delegating].filter((source) => {
       return bySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
     const added: Exported[] = [];
     for (const source of [...withHosts, ...again]) {
-      const { config, exportTo, virtualService: previousService } = bySource.get(source)!;
-      if (previousService !== undefined) removed.add(bySource.get(source)!);
+      const { config, exportTo, virtualService: previousVirtualService } = bySource.get(source)!;
+      if (previousVirtualService !== undefined) removed.add(bySource.get(source)!);
       const virtualService = withDelegates(config, exportTo, delegates);
       const one = { config, exportTo, virtualService };
       bySource.set(source, one);
-      if (virtualService.config !== config) roots.add(source);
+      if (virtualService.config !== config) delegating.add(source);
       added.push(one);
       yield;
     }
     const byGateway = yield* changedBuckets(previous?.byGateway ?? new Map(), removed, added);
-    const parts = { bySource, delegates, roots, byGateway, shortNames };
+    const parts = { bySource, delegates, delegating, byGateway, shortNames };
     return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...parts });
   }
 
@@ -138,10 +138,10 @@ export class VirtualServiceIndex {
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
-    if (!bucket.named.has(namespace)) return bucket.publicServices;
+    if (!bucket.named.has(namespace)) return bucket.publicVirtualServices;
     let visible = bucket.visible.get(namespace);
     if (visible === undefined) {
-      const current = servicesFor(namespace, bucket.items);
+      const current = virtualServicesFor(namespace, bucket.items);
       const previousList = bucket.previousVisible.get(namespace);
       visible = previousList !== undefined && sameItems(previousList, current) ? previousList : current;
       bucket.visible.set(namespace, visible);
@@ -160,7 +160,7 @@ export class VirtualServiceIndex {
     const touched = [...candidates].filter(({ config }) =>
       config.spec.hosts.some((host) => imports.touches(config.namespace, host)),
     );
-    return servicesFor(namespace, touched);
+    return virtualServicesFor(namespace, touched);
   }
 
   /** The effective virtual services of an object or delegate; may be empty. */
@@ -219,15 +219,15 @@ function* changedBuckets(
 
 function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Bucket {
   const named = new Set<string>();
-  const publicServices: ResolvedVirtualService[] = [];
+  const publicVirtualServices: ResolvedVirtualService[] = [];
   for (const { config, exportTo, virtualService } of items) {
-    if (isPublic(exportTo)) publicServices.push(virtualService!);
+    if (isPublic(exportTo)) publicVirtualServices.push(virtualService!);
     else for (const namespace of exportTo) named.add(namespace === '.' ? config.namespace : namespace);
   }
-  const same = previous !== undefined && sameItems(previous.publicServices, publicServices);
+  const same = previous !== undefined && sameItems(previous.publicVirtualServices, publicVirtualServices);
   return {
     items,
-    publicServices: same ? previous.publicServices : publicServices,
+    publicVirtualServices: same ? previous.publicVirtualServices : publicVirtualServices,
     named,
     visible: new Map(),
     previousVisible: previous?.visible ?? new Map(),
@@ -276,7 +276,7 @@ function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
 
 const none: readonly ResolvedVirtualService[] = [];
 
-function servicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
+function virtualServicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
   const seen = items.filter((item) => isVisible(item, namespace));
   return seen.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));
 }

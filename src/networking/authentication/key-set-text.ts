@@ -15,7 +15,7 @@ export function keySetText(rule: JwtRule): string {
   let text = texts.get(rule);
   if (text === undefined) {
     const keys = keysOf(rule.jwks);
-    text = JSON.stringify({ keys: keys.some(isOfUse) ? keys : [...keys, unknownKey] });
+    text = JSON.stringify({ keys: keys.some(isUsableByEnvoy) ? keys : [...keys, unknownKey] });
     texts.set(rule, text);
   }
   return text;
@@ -35,14 +35,14 @@ function keysOf(jwks: string | undefined): JsonWebKey[] {
     if (typeof key !== 'object' || key === null) return [];
     const read = Object.entries(key as Record<string, unknown>).filter(
       (member): member is [string, string] =>
-        members.has(member[0]) && typeof member[1] === 'string' && isPlain(member[1]),
+        members.has(member[0]) && typeof member[1] === 'string' && hasNoLoneSurrogates(member[1]),
     );
     return read.every(([, value]) => value.length <= maxMemberLength) ? [Object.fromEntries(read)] : [];
   });
 }
 
 /** Protobuf strings must not contain lone surrogates. */
-function isPlain(text: string): boolean {
+function hasNoLoneSurrogates(text: string): boolean {
   return text.isWellFormed();
 }
 
@@ -52,7 +52,7 @@ const base64url = /^[\w-]+$/;
 const algorithms: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
 
 /** Whether Envoy certainly accepts the key. */
-function isOfUse(key: JsonWebKey): boolean {
+function isUsableByEnvoy(key: JsonWebKey): boolean {
   const { kty, crv = '', alg } = key;
   if (kty !== 'RSA' && kty !== 'EC') return false;
   const algorithm = ownValue(algorithms, crv);

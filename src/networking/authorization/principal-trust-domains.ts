@@ -1,7 +1,7 @@
 /** Trust domains in the principals of policies (spec/discovery.md §8.10). */
 
 /** In policies, this name stands for the mesh's own trust domain. */
-const anyMesh = 'cluster.local';
+const localTrustDomain = 'cluster.local';
 
 /**
  * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*`
@@ -15,7 +15,7 @@ export function inAllTrustDomains(principal: string, domains: readonly string[])
   if (domain === '*') return [principal];
   const isKnownDomain = domain.startsWith('*')
     ? domains.some((known) => known.endsWith(domain.slice(1)))
-    : domain === anyMesh || domains.includes(domain);
+    : domain === localTrustDomain || domains.includes(domain);
   if (!isKnownDomain) return [principal];
   const known = domains.map((trustDomain) => `${trustDomain}${rest}`);
   return domain.startsWith('*') ? [principal, ...known] : known;

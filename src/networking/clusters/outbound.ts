@@ -234,7 +234,7 @@ function protocolFields(
     automatic,
     hasCertificate,
     checksRevocationLists: checksRevocationLists(shape),
-    takesCredentials: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,
+    mayRequestSecrets: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,
     mesh: push.mesh,
   };
   const backendTls = backendTlsFor(service, port, shape, push, alias);

@@ -12,7 +12,7 @@ const target: PublicTlsTarget = {
   mesh: {},
   hasAgent: false,
   checksRevocationLists: false,
-  takesCredentials: false,
+  mayRequestSecrets: false,
 };
 
 function context(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = {}): Record<string, unknown> {
@@ -51,7 +51,7 @@ describe('certificates and roots for TLS outside the mesh', () => {
 
   it('a Secret without a revocation list is combined with the list in a file', () => {
     const settings = { mode: 'SIMPLE', credentialName: 'web', caCrl: '/ca.crl' } as const;
-    expect(sources(settings, { takesCredentials: true })).toEqual(['/ca.crl', 'kubernetes://web-cacert']);
+    expect(sources(settings, { mayRequestSecrets: true })).toEqual(['/ca.crl', 'kubernetes://web-cacert']);
   });
 
   it('the system roots are the default', () => {
@@ -64,7 +64,7 @@ describe('certificates and roots for TLS outside the mesh', () => {
 
   it('a Secret of the control plane is only used by rules with a workload selector, others use the system roots', () => {
     const settings = { mode: 'MUTUAL', credentialName: 'web' } as const;
-    expect(sources(settings, { takesCredentials: true })).toEqual(['kubernetes://web', 'kubernetes://web-cacert']);
+    expect(sources(settings, { mayRequestSecrets: true })).toEqual(['kubernetes://web', 'kubernetes://web-cacert']);
     expect(sources(settings)).toEqual(['/etc/ssl/certs/ca-certificates.crt']);
   });
 });

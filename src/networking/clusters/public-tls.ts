@@ -26,7 +26,7 @@ export interface PublicTlsTarget {
    * Whether the proxy may request Secrets from the control plane: gateways may, and sidecars that the rule selects. A
    * rule without a selector would give the key to every sidecar of its namespace.
    */
-  readonly takesCredentials: boolean;
+  readonly mayRequestSecrets: boolean;
   /** PEM of trusted CAs, overrides those of the settings. */
   readonly roots?: Uint8Array;
 }
@@ -98,7 +98,7 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
 }
 
 function credentialOf({ credentialName }: ClientTlsSettings, target: PublicTlsTarget): string | undefined {
-  return target.takesCredentials && credentialName ? credentialName : undefined;
+  return target.mayRequestSecrets && credentialName ? credentialName : undefined;
 }
 
 function checkedBy(roots: SdsSecretConfig, defaultValidationContext: ValidationInit): CommonTlsInit {

@@ -31,7 +31,7 @@ export interface UpstreamTlsTarget {
   readonly hasCertificate: boolean;
   readonly checksRevocationLists: boolean;
   /** Whether the proxy may request Secrets from the control plane. */
-  readonly takesCredentials: boolean;
+  readonly mayRequestSecrets: boolean;
   readonly mesh: MeshConfig;
 }
 

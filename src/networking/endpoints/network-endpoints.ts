@@ -24,15 +24,19 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
  * All weights are multiplied if necessary to stay integers.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
-  const here = view.clusterLocal ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view)) : endpoints;
-  if (view.network === '' || view.gateways.all.length === 0) return withAddress(here);
-  const waysTo = new Map<Endpoint, readonly NetworkGateway[]>();
-  for (const endpoint of here) {
-    const ways = gatewaysTo(endpoint, view);
-    if (ways.length > 0) waysTo.set(endpoint, ways);
+  const candidates = view.clusterLocal
+    ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view))
+    : endpoints;
+  if (view.network === '' || view.gateways.all.length === 0) return withAddress(candidates);
+  const gatewaysByEndpoint = new Map<Endpoint, readonly NetworkGateway[]>();
+  for (const endpoint of candidates) {
+    const gateways = gatewaysTo(endpoint, view);
+    if (gateways.length > 0) gatewaysByEndpoint.set(endpoint, gateways);
   }
-  if (waysTo.size === 0) return withAddress(here);
-  return view.mutualTls ? throughGateways(here, waysTo) : withAddress(here.filter((endpoint) => !waysTo.has(endpoint)));
+  if (gatewaysByEndpoint.size === 0) return withAddress(candidates);
+  return view.mutualTls
+    ? throughGateways(candidates, gatewaysByEndpoint)
+    : withAddress(candidates.filter((endpoint) => !gatewaysByEndpoint.has(endpoint)));
 }
 
 function withAddress(endpoints: readonly Endpoint[]): readonly Endpoint[] {
@@ -77,21 +81,21 @@ function notForwarded({ tlsMode, health }: Endpoint): OmissionReason | undefined
 
 function throughGateways(
   endpoints: readonly Endpoint[],
-  waysTo: ReadonlyMap<Endpoint, readonly NetworkGateway[]>,
+  gatewaysByEndpoint: ReadonlyMap<Endpoint, readonly NetworkGateway[]>,
 ): readonly Endpoint[] {
-  const scale = [...new Set([...waysTo.values()].map((ways) => ways.length))].reduce(lcm, 1);
+  const scale = [...new Set([...gatewaysByEndpoint.values()].map((gateways) => gateways.length))].reduce(lcm, 1);
   const direct: Endpoint[] = [];
   const behind = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
-    const ways = waysTo.get(endpoint);
+    const ways = gatewaysByEndpoint.get(endpoint);
     if (ways === undefined && hasNoAddress(endpoint)) continue;
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
     else if (notForwarded(endpoint) === undefined) {
-      for (const way of ways) {
+      for (const gateway of ways) {
         // Endpoints behind a gateway keep their locality for locality failover.
-        const id = `${way.address} ${way.port} ${endpoint.locality}`;
+        const id = `${gateway.address} ${gateway.port} ${endpoint.locality}`;
         const weight = (behind.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
-        behind.set(id, gatewayEndpoint(way, endpoint, weight));
+        behind.set(id, gatewayEndpoint(gateway, endpoint, weight));
       }
     }
   }
@@ -99,12 +103,17 @@ function throughGateways(
 }
 
 function gatewayEndpoint(
-  way: NetworkGateway,
+  gateway: NetworkGateway,
   { locality, servicePortName, ...behind }: Endpoint,
   weight: number,
 ): Endpoint {
   return {
-    ...{ address: way.address, port: way.port, network: way.network, clusterId: way.cluster || behind.clusterId },
+    ...{
+      address: gateway.address,
+      port: gateway.port,
+      network: gateway.network,
+      clusterId: gateway.cluster || behind.clusterId,
+    },
     ...{ locality, servicePortName, weight, tlsMode: 'istio', health: 'healthy' },
     ...{ labels: {}, serviceAccount: '', namespace: '', workloadName: '' },
   };

@@ -28,7 +28,7 @@ export function clusterOutcome({ name, cluster, assignment }: Target, carried: C
     const details = carried.isHttp ? { details: 'no_healthy_upstream' } : {};
     return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithout(cluster, assignment) };
   }
-  if (refusesServers(cluster)) {
+  if (acceptsNoServer(cluster)) {
     const why = `the TLS settings of cluster ${name} accept no server certificate`;
     return { kind: 'upstream refused', ...status, flag: 'UF', why };
   }
@@ -45,7 +45,7 @@ export function combinedOutcome(targets: readonly Target[], carried: CarriedProt
 /** Merges equal outcomes. A single remaining outcome is returned directly. */
 export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
   const merged = new Map<string, OutcomeShare>();
-  for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flat)) {
+  for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flattenShares)) {
     const key = JSON.stringify(outcome);
     merged.set(key, { outcome, share: share + (merged.get(key)?.share ?? 0) });
   }
@@ -54,9 +54,9 @@ export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome 
   return rest.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...rest] };
 }
 
-function flat({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
+function flattenShares({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
   if (outcome.kind !== 'divided') return [{ share, outcome }];
-  return outcome.shares.flatMap((inner) => flat({ ...inner, share: inner.share * share }));
+  return outcome.shares.flatMap((inner) => flattenShares({ ...inner, share: inner.share * share }));
 }
 
 function hasServer(
@@ -103,7 +103,7 @@ function reasonWithout(
 }
 
 /** Whether the TLS context accepts no certificate: its only accepted hash is all zeros. */
-function refusesServers({ transportSocket }: Cluster): boolean {
+function acceptsNoServer({ transportSocket }: Cluster): boolean {
   if (transportSocket?.configType.case !== 'typedConfig') return false;
   const context = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)?.commonTlsContext;
   const validation = context?.validationContextType;

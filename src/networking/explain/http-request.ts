@@ -33,10 +33,10 @@ type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfig
 /** @param http `undefined` if the connection is not HTTP */
 export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
-  if (httpQuestion === undefined) return { targets: [], outcome: noHttp(context.subject) };
+  if (httpQuestion === undefined) return { targets: [], outcome: nonHttpOutcome(context.subject) };
   const refused = refusedByCodec(httpQuestion, manager);
   if (refused !== undefined) return { targets: [], outcome: refused };
-  const http = asRead(httpQuestion);
+  const http = readByCodec(httpQuestion);
   const routeConfiguration = nameOfRoutes(manager);
   const routes =
     manager.routeSpecifier.case === 'routeConfig'
@@ -49,7 +49,7 @@ export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion 
     return { ...found, ...(virtualHost && { virtualHost }), outcome };
   }
   if (routes === undefined) return { ...found, outcome: noRoute('the proxy has no such route configuration') };
-  const request = routed(http, context);
+  const request = requestToRoute(http, context);
   if (request === undefined)
     return { ...found, outcome: malformed('the path is invalid', '', 'path_normalization_failed') };
   return { routeConfiguration, ...throughRoutes(context, routes, request) };
@@ -94,7 +94,7 @@ interface Chosen {
 
 function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context: RequestContext): Chosen {
   const virtualHost = virtualHostOf(routes, request.authority);
-  if (virtualHost === undefined) return { targets: [], outcome: noRoute(withoutHost(request.authority, routes)) };
+  if (virtualHost === undefined) return { targets: [], outcome: noRoute(missingHostText(request.authority, routes)) };
   if (virtualHost.requireTls === TlsRequirement.ALL && request.scheme !== 'https') {
     const to = `https://${request.authority}${request.path}`;
     return { virtualHost, targets: [], outcome: { kind: 'redirected', status: 301, to } };
@@ -169,7 +169,7 @@ function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | un
  * The request as Envoy's HTTP/1 codec reads it. It trims header values. A target with a host (`GET http://host/path`,
  * `CONNECT host:port`) replaces the Host header; CONNECT has no path.
  */
-function asRead(httpQuestion: HttpQuestion): HttpQuestion {
+function readByCodec(httpQuestion: HttpQuestion): HttpQuestion {
   if (httpQuestion.version === 'HTTP/2') return httpQuestion;
   const headers = Object.fromEntries(Object.entries(httpQuestion.headers).map(([name, value]) => [name, value.trim()]));
   const http = { ...httpQuestion, headers };
@@ -186,7 +186,7 @@ function isWithHost(http: HttpQuestion): http is HttpWithHost {
 }
 
 /** Outcome for bytes that are not HTTP. HTTP/2 connections are closed without a response. */
-function noHttp({ tls, question }: Subject): RequestOutcome {
+function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
   const why = 'the filter chain expects HTTP, got another protocol';
   return isHttp2 ? { kind: 'closed', flag: 'DPE', why } : malformed(why, 'DPE');
@@ -195,7 +195,7 @@ function noHttp({ tls, question }: Subject): RequestOutcome {
 const maxNamedHosts = 5;
 
 /** Message for a host without a virtual host. It lists known hosts, because the question's host may be misspelt. */
-function withoutHost(authority: string, { name, virtualHosts }: RouteConfiguration): string {
+function missingHostText(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const more = known.length > maxNamedHosts ? ` and ${known.length - maxNamedHosts} more` : '';
   const there = known.length === 0 ? 'none' : `${known.slice(0, maxNamedHosts).join(', ')}${more}`;
@@ -208,7 +208,7 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
 }
 
 /** The request that is routed. `undefined` if Envoy rejects it before. */
-function routed(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
+function requestToRoute(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;
   const stripsPort = manager.stripPortMode.case === 'stripAnyHostPort' && manager.stripPortMode.value;

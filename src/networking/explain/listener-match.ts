@@ -33,7 +33,7 @@ export function listenerOf(listeners: readonly Listener[], question: Question): 
   const bound = side.filter(({ bindToPort }) => bindToPort !== false);
   const direct = atDestination(bound, destination);
   if (direct !== undefined) return { listener: direct, isRedirected: false };
-  const through = bound.find(takesRedirected);
+  const through = bound.find(receivesRedirected);
   if (through === undefined) return undefined;
   if (!through.useOriginalDst) return { listener: through, isRedirected: true };
   const ownListener = atDestination(
@@ -43,7 +43,7 @@ export function listenerOf(listeners: readonly Listener[], question: Question): 
   return { listener: ownListener ?? through, ...(ownListener && { through }), isRedirected: true };
 }
 
-function takesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean {
+function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean {
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 

@@ -139,7 +139,7 @@ function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
     const { serverOnPort, unavailable } = place;
     const { gateway, server, closed } = serverOnPort;
     const served = servedHosts(place, owners, requirements);
-    const reason = unavailable ?? add(ports, place, served.shares) ?? closed ?? served.lost;
+    const reason = unavailable ?? addServer(ports, place, served.shares) ?? closed ?? served.lost;
     const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
     if (reason) rejected.push(`${name}: ${reason}`);
     if (unavailable === undefined && served.overlap) overlapping.push(`${name}: ${served.overlap}`);
@@ -164,7 +164,7 @@ interface PortBuilder extends GatewayPort {
  * Adds a server to a port, or returns why it cannot be added. The first server determines which others may share the
  * port.
  */
-function add(
+function addServer(
   ports: Map<string, PortBuilder>,
   { serverOnPort, bind }: PlacedServer,
   shares: readonly HostShare[],

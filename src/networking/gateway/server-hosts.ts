@@ -7,7 +7,7 @@ import type { GatewayServer } from './merge-gateways.ts';
 import { dnsName } from './placed-server.ts';
 
 export interface ServedVirtualService {
-  readonly service: ResolvedVirtualService;
+  readonly virtualService: ResolvedVirtualService;
   readonly hosts: ReadonlySet<string>;
 }
 
@@ -20,10 +20,10 @@ export interface ServedVirtualService {
  */
 export function servedVirtualServices(
   server: GatewayServer,
-  services: readonly ResolvedVirtualService[],
+  virtualServices: readonly ResolvedVirtualService[],
   hosts: readonly string[] = server.hosts,
 ): readonly ServedVirtualService[] {
-  const index = indexOf(services);
+  const index = indexOf(virtualServices);
   const taken = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
   for (const serverHost of hosts) {
     const name = dnsName(serverHost);
@@ -37,11 +37,12 @@ export function servedVirtualServices(
   }
   return [...taken]
     .sort(([, a], [, b]) => a.place - b.place)
-    .map(([service, { hosts: both }]) => ({ service, hosts: both }));
+    .map(([virtualService, { hosts: both }]) => ({ virtualService, hosts: both }));
 }
 
 const indexOf = memoizeByObject(
-  (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
+  (virtualServices: readonly ResolvedVirtualService[]) =>
+    new HostIndex(virtualServices, ({ config }) => config.spec.hosts),
 );
 
 function allowsNamespace(serverHost: string, gatewayNamespace: string, namespace: string): boolean {

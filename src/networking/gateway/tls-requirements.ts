@@ -99,7 +99,7 @@ export class TlsRequirements {
     const max = a.max > b.max ? b.max : a.max;
     let min = a.min < b.min ? b.min : a.min;
     if (hasCipherSuites({ min })) {
-      const suites = common(a.cipherSuites, b.cipherSuites)!;
+      const suites = intersection(a.cipherSuites, b.cipherSuites)!;
       if (suites.length === 0) min = TlsVersion.TLSv1_3;
       else if (suites.length < a.cipherSuites.length) settings = { ...settings, cipherSuites: suites };
     }
@@ -107,8 +107,8 @@ export class TlsRequirements {
     if (min > a.min) settings = { ...settings, minProtocolVersion: versionName(min) };
     if (max < a.max) settings = { ...settings, maxProtocolVersion: versionName(max) };
     if (a.certificates > 0 && b.certificates > 0) {
-      const names = common(a.subjectAltNames, b.subjectAltNames);
-      const [spki, hashes] = [common(a.spki, b.spki), common(a.hashes, b.hashes)];
+      const names = intersection(a.subjectAltNames, b.subjectAltNames);
+      const [spki, hashes] = [intersection(a.spki, b.spki), intersection(a.hashes, b.hashes)];
       if (names?.length === 0) return 'no name is in the subjectAltNames of both';
       if (!acceptsNoMoreDigests({ spki, hashes }, b) || !acceptsNoMoreDigests({ spki, hashes }, a))
         return 'no certificate digest is accepted by both';
@@ -166,7 +166,7 @@ function isWithin(one: readonly string[] | undefined, other: readonly string[] |
   return one?.every((text) => accepted.has(text)) ?? false;
 }
 
-function common(one: readonly string[] | undefined, other: readonly string[] | undefined) {
+function intersection(one: readonly string[] | undefined, other: readonly string[] | undefined) {
   if (one === undefined || other === undefined) return one ?? other;
   const accepted = new Set(other);
   return one.filter((text) => accepted.has(text));

@@ -48,8 +48,8 @@ export function grpcCluster(name: string, shape: ProxyShape, push: PushContext):
   const rules = parts.subset === '' ? ruleOrigins(rule) : subsetOrigins(rule, parts.subset);
   const origins = specificOrigins(rules);
   const limitations = [
-    ...[...balancing.lacks, ...lacksOf(policy)].map((text): Limitation => ({ origins, text })),
-    ...remoteLacks(inputs, shape, push),
+    ...[...balancing.unsupported, ...unsupportedSettingsOf(policy)].map((text): Limitation => ({ origins, text })),
+    ...remoteEndpointLimitations(inputs, shape, push),
   ];
   const discovery = discoveryFields(name, inputs, shape, push);
   const isUnsupportedTls = policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL';
@@ -106,7 +106,11 @@ function discoveryFields(
  * Reports endpoints of other networks, which gRPC clients cannot reach. Calls use the other endpoints, or fail
  * without any.
  */
-function remoteLacks(inputs: AssignmentInputs, shape: ProxyShape, push: PushContext): readonly Limitation[] {
+function remoteEndpointLimitations(
+  inputs: AssignmentInputs,
+  shape: ProxyShape,
+  push: PushContext,
+): readonly Limitation[] {
   const view = networkViewFor(inputs, shape, push);
   const isOmitted = inputs.endpoints.some((endpoint) => reachOmission(endpoint, view) === 'client without mutual TLS');
   if (!isOmitted) return [];
@@ -116,7 +120,7 @@ function remoteLacks(inputs: AssignmentInputs, shape: ProxyShape, push: PushCont
   ];
 }
 
-function lacksOf(policy: EffectivePolicy): readonly string[] {
+function unsupportedSettingsOf(policy: EffectivePolicy): readonly string[] {
   const { tls, connectionPool: pool } = policy;
   const { http2MaxRequests: _, ...http } = pool?.http ?? {};
   const ignored = [

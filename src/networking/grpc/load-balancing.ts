@@ -41,12 +41,12 @@ function policyList(policies: readonly TypedExtension[]) {
 /** @returns Envoy's fields, and settings that gRPC does not support */
 export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
   fields: LbFields;
-  lacks: readonly string[];
+  unsupported: readonly string[];
 } {
   const hash = settings?.consistentHash;
   const warmup = settings?.warmup === undefined ? [] : ['loadBalancer.warmup is ignored'];
   if (hash !== undefined && hash.maglev === undefined)
-    return { fields: ringHash(hash), lacks: [...warmup, ...keyLacks(hash)] };
+    return { fields: ringHash(hash), unsupported: [...warmup, ...unsupportedKeyOf(hash)] };
   switch (hash === undefined ? settings?.simple : 'MAGLEV') {
     case 'LEAST_REQUEST':
       return {
@@ -54,16 +54,16 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
           lbPolicy: Cluster_LbPolicy.LEAST_REQUEST,
           loadBalancingPolicy: withinLocalities([leastRequest, roundRobin]),
         },
-        lacks: [...warmup, 'clients without LEAST_REQUEST (Node) use ROUND_ROBIN'],
+        unsupported: [...warmup, 'clients without LEAST_REQUEST (Node) use ROUND_ROBIN'],
       };
     case 'RANDOM':
     case 'PASSTHROUGH':
     case 'MAGLEV': {
       const policyText = hash === undefined ? settings?.simple : 'maglev';
-      return { fields: robin, lacks: [...warmup, `load balancing by ${policyText} is replaced by ROUND_ROBIN`] };
+      return { fields: robin, unsupported: [...warmup, `load balancing by ${policyText} is replaced by ROUND_ROBIN`] };
     }
     default:
-      return { fields: robin, lacks: warmup };
+      return { fields: robin, unsupported: warmup };
   }
 }
 
@@ -78,7 +78,7 @@ function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): Lb
   };
 }
 
-function keyLacks({
+function unsupportedKeyOf({
   httpHeaderName,
   httpCookie,
   useSourceIp,

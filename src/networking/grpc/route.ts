@@ -54,7 +54,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
     ...lacks.map((filter) => `${filterText[filter] ?? filter} is ignored`),
     ...(headerChanges(route) ? ['changes of headers are ignored'] : []),
     ...(action.case === 'route'
-      ? actionLacks(action.value)
+      ? unsupportedFieldsOf(action.value)
       : [`calls fail: gRPC has no ${actionText[action.case ?? ''] ?? action.case}`]),
   ];
   return { message: withOrigins(routeMessage, all), limitations: limits(texts) };
@@ -115,7 +115,7 @@ function grpcRetries({ retryOn, numRetries, retryBackOff }: RetryPolicy): RetryP
   });
 }
 
-function actionLacks(action: RouteAction): readonly string[] {
+function unsupportedFieldsOf(action: RouteAction): readonly string[] {
   const {
     requestMirrorPolicies,
     prefixRewrite,

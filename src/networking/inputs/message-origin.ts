@@ -43,14 +43,17 @@ export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: s
 }
 
 /** The route in the VirtualService. For a route of a delegate, also the delegating route. */
-export function httpRouteOrigins(service: ResolvedVirtualService, index: number): readonly Origin[] {
-  const sourceOrigins = service.config.partOrigins?.[`http[${index}]`];
-  return service.httpOrigins?.[index] ?? sourceOrigins ?? [{ key: service.origins[0]!, path: ['spec', 'http', index] }];
+export function httpRouteOrigins(virtualService: ResolvedVirtualService, index: number): readonly Origin[] {
+  const sourceOrigins = virtualService.config.partOrigins?.[`http[${index}]`];
+  return (
+    virtualService.httpOrigins?.[index] ??
+    sourceOrigins ?? [{ key: virtualService.origins[0]!, path: ['spec', 'http', index] }]
+  );
 }
 
 export const virtualServiceOrigins = memoized(
-  (service: ResolvedVirtualService): readonly Origin[] =>
-    service.config.partOrigins?.hosts ?? [{ key: service.origins[0]!, path: ['spec', 'hosts'] }],
+  (virtualService: ResolvedVirtualService): readonly Origin[] =>
+    virtualService.config.partOrigins?.hosts ?? [{ key: virtualService.origins[0]!, path: ['spec', 'hosts'] }],
 );
 
 /** A field of the Sidecar object. Empty for the default scope. */

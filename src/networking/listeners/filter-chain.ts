@@ -49,8 +49,8 @@ export interface TcpChainRoute {
 
 /** A TCP proxy to the destinations, with timeouts and tunnel of the first destination's traffic policy. */
 export function routeFilters(route: TcpChainRoute, context: ConnectionContext, reach: ProxyReach): Filter[] {
-  const { service, ruled, port } = resolveDestination(route.first, route.port, reach);
-  const rule = ruled && reach.destinationRuleFor(ruled);
+  const { service, serviceWithRule, port } = resolveDestination(route.first, route.port, reach);
+  const rule = serviceWithRule && reach.destinationRuleFor(serviceWithRule);
   const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
   const tcp = policy.connectionPool?.tcp;
   return tcpFilters(context, {

@@ -32,7 +32,7 @@ export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: Pu
   const ruled = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
   // A logging or tracing provider is omitted if its cluster has no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
-  return ruled.some((one) => takesConnections(one) || (providers && carriesEndpoints(one)));
+  return ruled.some((one) => receivesConnections(one) || (providers && carriesEndpoints(one)));
 }
 
 /** VirtualServices with `tls` or `tcp` routes. Cached, because many scopes share a list. */
@@ -43,23 +43,23 @@ export const virtualServicesOfConnections = memoizeByObject(
 
 /** VirtualServices with a host that equals or, as a wildcard, contains the name, in order. */
 export function virtualServicesOfHost(
-  services: readonly ResolvedVirtualService[],
+  virtualServices: readonly ResolvedVirtualService[],
   name: string,
 ): readonly ResolvedVirtualService[] {
-  const byHost = placesByHost(services);
+  const byHost = placesByHost(virtualServices);
   const places = [...coveringKeys(name, byHost)].flatMap((host) => byHost.get(host)!);
-  return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
+  return [...new Set(places)].sort((a, b) => a - b).map((place) => virtualServices[place]!);
 }
 
 /** VirtualServices whose hosts overlap with this one, in order. For a wildcard, also those with hosts within it. */
 export function virtualServicesSharingNames(
-  services: readonly ResolvedVirtualService[],
+  virtualServices: readonly ResolvedVirtualService[],
   host: string,
 ): readonly ResolvedVirtualService[] {
-  if (!isWildcard(host)) return virtualServicesOfHost(services, host);
+  if (!isWildcard(host)) return virtualServicesOfHost(virtualServices, host);
   return [
     ...new Set(
-      byName(services)
+      byName(virtualServices)
         .overlapping(host)
         .map(({ item }) => item),
     ),
@@ -95,6 +95,6 @@ function aliasesAndTargetsOf(host: string, scope: SidecarScope): readonly Servic
   });
 }
 
-function takesConnections({ ports, resolution }: Service): boolean {
+function receivesConnections({ ports, resolution }: Service): boolean {
   return resolution === 'DynamicDNS' || ports.some(({ protocol }) => !isHttp(protocol));
 }

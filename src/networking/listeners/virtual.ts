@@ -18,7 +18,7 @@ import { routeConfiguration } from '../routes/translate/route-configuration.ts';
 import { fallbackCluster } from '../traffic/outbound-fallback.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../traffic/resource-names.ts';
-import { takesHttp10 } from './http10.ts';
+import { acceptsHttp10 } from './http10.ts';
 import type { InboundPort } from './inbound/inbound-chains.ts';
 import { passthroughPorts } from './inbound/inbound-passthrough.ts';
 import {
@@ -83,13 +83,15 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
       ...transparency(shape),
       ...dualStackAddresses(shape, mesh.proxyListenPort),
       // If a client sends nothing within this time, its connection is handled as TCP.
-      ...(resolvesHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
+      ...(resolvesHosts && {
+        listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || defaultInspectionTimeoutMs),
+      }),
     },
   });
 }
 
 /** Default of the HTTP inspector's timeout, in milliseconds. */
-const silenceMs = 5000;
+const defaultInspectionTimeoutMs = 5000;
 
 /**
  * For plaintext HTTP to ports without a service. Envoy resolves the Host header of each request
@@ -97,7 +99,7 @@ const silenceMs = 5000;
  */
 function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
   const name = 'virtualOutbound-catchall-http';
-  const http10 = takesHttp10(context);
+  const http10 = acceptsHttp10(context);
   const host = fallbackHost(scope, reachOf(context.shape, context.push));
   return create(FilterChainSchema, {
     name,

@@ -60,7 +60,7 @@ interface Table {
 type Values = Record<string, unknown>;
 
 /** Thrown for values that protobuf-es must encode. */
-const leftToProtobufEs = new Error('a message is not written in the usual way');
+const unsupportedValue = new Error('a message is not written in the usual way');
 
 /** `undefined` if protobuf-es must encode the message. */
 export function encodeBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
@@ -68,7 +68,7 @@ export function encodeBackwards(schema: DescMessage, source: Message): Uint8Arra
   try {
     writer.message(tableOf(schema), source);
   } catch (error) {
-    if (error === leftToProtobufEs) return undefined;
+    if (error === unsupportedValue) return undefined;
     throw error;
   }
   return writer.copy();
@@ -135,21 +135,21 @@ const tagOfStructFields = 10;
 
 class BackwardWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
-  #at = firstBytes;
+  #position = firstBytes;
 
   begin(): void {
     if (this.#bytes.length > maxKeptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
-    this.#at = this.#bytes.length;
+    this.#position = this.#bytes.length;
   }
 
   copy(): Uint8Array {
-    return new Uint8Array(this.#bytes.subarray(this.#at));
+    return new Uint8Array(this.#bytes.subarray(this.#position));
   }
 
   message({ typeName, fields }: Table, source: Message): void {
-    if (source.$typeName !== typeName) throw leftToProtobufEs;
+    if (source.$typeName !== typeName) throw unsupportedValue;
     // The writer does not support unknown fields.
-    if (source.$unknown !== undefined) throw leftToProtobufEs;
+    if (source.$unknown !== undefined) throw unsupportedValue;
     const values = source as unknown as Values;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i]!;
@@ -205,7 +205,7 @@ class BackwardWriter {
         this.#text(value);
         break;
       case bool:
-        if (typeof value !== 'boolean') throw leftToProtobufEs;
+        if (typeof value !== 'boolean') throw unsupportedValue;
         this.#varint(value ? 1 : 0);
         break;
       case uint32:
@@ -215,19 +215,19 @@ class BackwardWriter {
         this.#integer(value, 0x7fff_ffff);
         break;
       case int64:
-        if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw leftToProtobufEs;
+        if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw unsupportedValue;
         this.#varint(Number(value));
         break;
       case double:
         this.#double(value);
         break;
       case bytes:
-        if (!(value instanceof Uint8Array)) throw leftToProtobufEs;
+        if (!(value instanceof Uint8Array)) throw unsupportedValue;
         this.#raw(value);
         this.#varint(value.length);
         break;
       case message: {
-        if (value === undefined) throw leftToProtobufEs;
+        if (value === undefined) throw unsupportedValue;
         const end = this.#written;
         this.message(tableOf(field.schema!), value as Message);
         this.#varint(this.#written - end);
@@ -244,14 +244,14 @@ class BackwardWriter {
         this.#struct(value);
         break;
       default:
-        throw leftToProtobufEs;
+        throw unsupportedValue;
     }
   }
 
   /** protobuf-es represents a Struct field as plain JSON. */
   #struct(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
-      throw leftToProtobufEs;
+      throw unsupportedValue;
     const end = this.#written;
     const keys = orderedKeys(value as Values);
     for (let i = keys.length - 1; i >= 0; i--) {
@@ -298,30 +298,30 @@ class BackwardWriter {
   }
 
   get #written(): number {
-    return this.#bytes.length - this.#at;
+    return this.#bytes.length - this.#position;
   }
 
   #integer(value: unknown, max: number): void {
-    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > max) throw leftToProtobufEs;
+    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > max) throw unsupportedValue;
     this.#varint(value as number);
   }
 
   #double(value: unknown): void {
-    if (typeof value !== 'number') throw leftToProtobufEs;
+    if (typeof value !== 'number') throw unsupportedValue;
     this.#reserve(8);
-    this.#at -= 8;
-    this.#bytes.writeDoubleLE(value, this.#at);
+    this.#position -= 8;
+    this.#bytes.writeDoubleLE(value, this.#position);
   }
 
   #text(value: unknown): void {
-    if (typeof value !== 'string') throw leftToProtobufEs;
+    if (typeof value !== 'string') throw unsupportedValue;
     const { length } = value;
     if (length <= maxCharacterwiseLength && this.#plain(value)) this.#varint(length);
     else {
       const size = Buffer.byteLength(value);
       this.#reserve(size);
-      this.#at -= size;
-      this.#bytes.write(value, this.#at, size);
+      this.#position -= size;
+      this.#bytes.write(value, this.#position, size);
       this.#varint(size);
     }
   }
@@ -329,45 +329,45 @@ class BackwardWriter {
   /** @returns `false` if a character takes more than one byte. Nothing is written then. */
   #plain(value: string): boolean {
     this.#reserve(value.length);
-    let at = this.#at;
+    let at = this.#position;
     for (let i = value.length - 1; i >= 0; i--) {
       const code = value.charCodeAt(i);
       if (code > 127) return false;
       this.#bytes[--at] = code;
     }
-    this.#at = at;
+    this.#position = at;
     return true;
   }
 
   #raw(value: Uint8Array): void {
     this.#reserve(value.length);
-    this.#at -= value.length;
-    this.#bytes.set(value, this.#at);
+    this.#position -= value.length;
+    this.#bytes.set(value, this.#position);
   }
 
   #varint(value: number): void {
     this.#reserve(10);
     if (value < 128) {
-      this.#bytes[--this.#at] = value;
+      this.#bytes[--this.#position] = value;
       return;
     }
     let length = 1;
     for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length++;
-    this.#at -= length;
-    let at = this.#at;
+    this.#position -= length;
+    let at = this.#position;
     let rest = value;
     for (; rest >= 128; rest = Math.floor(rest / 128)) this.#bytes[at++] = (rest % 128) | 128;
     this.#bytes[at] = rest;
   }
 
   #reserve(size: number): void {
-    if (this.#at >= size) return;
+    if (this.#position >= size) return;
     const { length } = this.#bytes;
     const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#written + size));
     const at = larger.length - this.#written;
-    larger.set(this.#bytes.subarray(this.#at), at);
+    larger.set(this.#bytes.subarray(this.#position), at);
     this.#bytes = larger;
-    this.#at = at;
+    this.#position = at;
   }
 }
 

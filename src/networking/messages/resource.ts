@@ -48,7 +48,7 @@ export class Encodable implements Part {
   }
 }
 
-export type AheadPart = Pick<Encodable, 'bytes'>;
+export type PartToEncode = Pick<Encodable, 'bytes'>;
 
 /** Keys of the objects that a value depends on. A function if they are expensive and rarely needed. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);

@@ -44,13 +44,13 @@ export function patchedFilters<F extends ListedFilter>(
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
 }
 
-const passes: Readonly<Record<ActivePatch['patch']['operation'], number>> = {
+const passByOperation: Readonly<Record<ActivePatch['patch']['operation'], number>> = {
   ...{ REMOVE: 0, MERGE: 0, MERGE_AND_REPLACE_LIST: 0, REPLACE: 1 },
   ...{ ADD: 2, INSERT_FIRST: 2, INSERT_BEFORE: 2, INSERT_AFTER: 2 },
 };
 
 function inPasses(patches: readonly ActivePatch[]): readonly ActivePatch[] {
-  return [...patches].sort((a, b) => passes[a.patch.operation] - passes[b.patch.operation]);
+  return [...patches].sort((a, b) => passByOperation[a.patch.operation] - passByOperation[b.patch.operation]);
 }
 
 function insertedFilters<F extends ListedFilter>(

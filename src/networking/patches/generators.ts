@@ -1,19 +1,19 @@
 /** Generators with EnvoyFilter patches. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { clustersAhead as unpatchedClustersAhead } from '../clusters/ahead.ts';
 import {
   buildingClusters as buildingUnpatchedClusters,
   buildClusters as unpatchedClusters,
   buildSidecarClusters as unpatchedSidecarClusters,
 } from '../clusters/build.ts';
+import { precomputeClusters as unpatchedClustersAhead } from '../clusters/precompute.ts';
 import { buildWasmPlugins } from '../extensions/build.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import {
   buildingListeners as buildingUnpatchedListeners,
   buildListeners as unpatchedListeners,
 } from '../listeners/build.ts';
-import type { AheadPart, EnvoyResource } from '../messages/resource.ts';
+import type { EnvoyResource, PartToEncode } from '../messages/resource.ts';
 import { buildingRoutes as buildingUnpatchedRoutes, buildRoutes as unpatchedRoutes } from '../routes/build.ts';
 import { withAttemptCount } from '../routes/plan/attempt-count.ts';
 import { routesInPieces } from '../routes/plan/routes-in-pieces.ts';
@@ -41,7 +41,7 @@ export function* buildingClusters(
 }
 
 /** Precomputes patched clusters. Patching thousands of clusters takes longer than building them. */
-export function* clustersAhead(
+export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
@@ -111,7 +111,7 @@ export function* buildingRoutes(
   push: PushContext,
   names: readonly string[],
   memory: Memory,
-): Generator<AheadPart | undefined, EnvoyResource[]> {
+): Generator<PartToEncode | undefined, EnvoyResource[]> {
   const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, memory);
   const routes = applyEnvoyFilters('RDS', withAttemptCount(unpatched, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;

@@ -127,10 +127,10 @@ interface ListenerFacts {
   readonly isVirtualInbound: boolean;
 }
 
-const known = new WeakMap<EnvoyResource, ListenerFacts>();
+const cachedFacts = new WeakMap<EnvoyResource, ListenerFacts>();
 
 function factsOf(resource: EnvoyResource, { nodeType }: PatchSet): ListenerFacts {
-  let facts = known.get(resource);
+  let facts = cachedFacts.get(resource);
   if (facts === undefined) {
     const { name, trafficDirection, address } = resource.message as Listener;
     const socket = address?.address.case === 'socketAddress' ? address.address.value : undefined;
@@ -141,7 +141,7 @@ function factsOf(resource: EnvoyResource, { nodeType }: PatchSet): ListenerFacts
       port: socket?.portSpecifier.case === 'portValue' ? socket.portSpecifier.value : undefined,
       isVirtualInbound: name === virtualInboundListener,
     };
-    known.set(resource, facts);
+    cachedFacts.set(resource, facts);
   }
   return facts;
 }

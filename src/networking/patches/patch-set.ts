@@ -56,7 +56,7 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
 const setsOfLists = memoizeByObject((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
 /** Referenced sets by their objects, because many lists contain the same objects. */
-const known = new WeakValues<PatchSet>();
+const cachedSets = new WeakValues<PatchSet>();
 
 function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
   const { type, runsWasm } = shape;
@@ -69,7 +69,7 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
   );
   const places = [...all.keys()].filter((place) => isForProxy(all[place]!.written, shape));
   const text = `${type} ${runsWasm} ${identityText(filters)} ${places.length === all.length ? 'all' : places.join()}`;
-  const existing = known.get(text);
+  const existing = cachedSets.get(text);
   if (existing !== undefined) return existing;
   const withheldFrom = new Set<Config<EnvoyFilter>>();
   const applied = places.flatMap((place) => {
@@ -92,7 +92,7 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
     },
     byTarget,
   };
-  known.set(text, set);
+  cachedSets.set(text, set);
   return set;
 }
 

@@ -4,10 +4,10 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { atOnce } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import type { AheadPart, EnvoyResource } from '../messages/resource.ts';
+import type { EnvoyResource, PartToEncode } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { buildingGatewayRoutes } from './gateway.ts';
-import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
+import { precomputeSidecarRoutes, sidecarRoutes } from './sidecar.ts';
 
 /** A configuration without virtual hosts if no listener of the proxy uses the name. */
 export function buildRoutes(
@@ -40,11 +40,11 @@ export function* buildingRoutes(
 }
 
 /** Precomputes the virtual hosts of a sidecar one by one. Does nothing for gateways. */
-export function* buildRoutesAhead(
+export function* precomputeRoutes(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
   names: readonly string[],
-): Generator<AheadPart | undefined> {
-  if (shape.type === 'sidecar') yield* sidecarRoutesAhead(shape, push, memory, names);
+): Generator<PartToEncode | undefined> {
+  if (shape.type === 'sidecar') yield* precomputeSidecarRoutes(shape, push, memory, names);
 }

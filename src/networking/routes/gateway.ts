@@ -58,7 +58,7 @@ interface HostPlan {
    * The servers from which each VirtualService receives the host, one for each group of servers that its matches do
    * not distinguish.
    */
-  readonly services: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
+  readonly virtualServices: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
   /** Servers of the host, at least one. */
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
@@ -126,8 +126,8 @@ function withoutMisdirected(
  */
 const sameNameEndings: readonly string[] = ['', '.', ':', '.:'];
 
-function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
-  return [...[...servers].map(gatewayOrigin), ...[...services.keys()].flatMap(virtualServiceOrigins)];
+function originsOfPlan({ servers, virtualServices }: HostPlan): readonly Origin[] {
+  return [...[...servers].map(gatewayOrigin), ...[...virtualServices.keys()].flatMap(virtualServiceOrigins)];
 }
 
 function* planHosts(
@@ -137,7 +137,7 @@ function* planHosts(
 ): Generator<undefined, Map<string, HostPlan>> {
   const plans = new Map<string, HostPlan>();
   const planOf = (host: string): HostPlan => {
-    const plan = plans.get(host) ?? { services: new Map(), servers: new Set(), httpsRedirect: false };
+    const plan = plans.get(host) ?? { virtualServices: new Map(), servers: new Set(), httpsRedirect: false };
     plans.set(host, plan);
     return plan;
   };
@@ -151,17 +151,17 @@ function* planHosts(
     yield undefined;
     const redirect = server.server.tls?.httpsRedirect === true;
     const name = gatewayName(server.gateway);
-    const services = push.virtualServicesFor(name, shape.configNamespace);
+    const virtualServices = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
-    const port = matchedPorts(services).has(number) ? number : '';
+    const port = matchedPorts(virtualServices).has(number) ? number : '';
     // If an older server of the object has the host, a younger server only adds matches of its own port.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
-    for (const taken of servedVirtualServices(server, services, hosts)) {
-      const text = serverText(taken.service, server);
+    for (const taken of servedVirtualServices(server, virtualServices, hosts)) {
+      const text = serverText(taken.virtualService, server);
       for (const host of taken.hosts) {
         const plan = planOf(host);
-        const through = plan.services.get(taken.service);
-        if (through === undefined) plan.services.set(taken.service, new Map([[text, server]]));
+        const through = plan.virtualServices.get(taken.virtualService);
+        if (through === undefined) plan.virtualServices.set(taken.virtualService, new Map([[text, server]]));
         else if (!through.has(text)) through.set(text, server);
         plan.httpsRedirect ||= redirect;
         plan.servers.add(server);
@@ -187,7 +187,7 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   };
   const groups = new Map<string, { names: string[]; plan: HostPlan }>();
   for (const [host, plan] of [...plans].sort(([a], [b]) => compareText(a, b))) {
-    const routes = [...plan.services].flatMap(([service, through]) => [
+    const routes = [...plan.virtualServices].flatMap(([service, through]) => [
       service,
       ...[...through.values()].flatMap(({ gateway, server }) => [gateway, server.port.number]),
     ]);
@@ -209,8 +209,8 @@ function* routesOf(
   const inOrder = byPrecedenceFor(shape.configNamespace);
   const routes: Route[] = [];
   const dependsOn: ConfigKey[] = [];
-  for (const [service, through] of [...plan.services].sort(([a], [b]) => inOrder(a, b))) {
-    const contexts = [...through.values()].map(
+  for (const [virtualService, servers] of [...plan.virtualServices].sort(([a], [b]) => inOrder(a, b))) {
+    const contexts = [...servers.values()].map(
       ({ gateway, server }): RouteContext => ({
         shape,
         gateway: gatewayName(gateway),
@@ -219,7 +219,7 @@ function* routesOf(
         meshRetry: push.mesh.defaultHttpRetryPolicy,
       }),
     );
-    const translated = yield* buildingVirtualServiceRoutes(service, contexts);
+    const translated = yield* buildingVirtualServiceRoutes(virtualService, contexts);
     for (const route of translated.value) routes.push(route);
     for (const key of translated.dependsOn) dependsOn.push(key);
     yield undefined;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
+import { precomputeSidecarRoutes, sidecarRoutes } from './sidecar.ts';
 
 function configuration(yaml: string, name: string, meshConfig = ''): RouteConfiguration {
   const { context } = givenMesh(yaml, { meshConfig });
@@ -304,7 +304,7 @@ describe('precomputed routes', () => {
   it('clients that wait for a failing computation build the routes themselves', () => {
     const { context } = givenMesh(service('a.test') + service('b.test'));
     const ahead = (namespace: string, memory: Memory) =>
-      sidecarRoutesAhead(givenShape({ namespace }), context, memory, ['80']);
+      precomputeSidecarRoutes(givenShape({ namespace }), context, memory, ['80']);
     let faults = 1;
     let plans = 0;
     const failing: Memory = {
@@ -321,6 +321,8 @@ describe('precomputed routes', () => {
     expect([plans, first.next().done]).toEqual([1, true]);
     faults = 1;
     const { context: other } = givenMesh(service('a.test'));
-    expect(() => [...sidecarRoutesAhead(givenShape({ namespace: 'shop' }), other, failing, ['80'])]).toThrow('a fault');
+    expect(() => [...precomputeSidecarRoutes(givenShape({ namespace: 'shop' }), other, failing, ['80'])]).toThrow(
+      'a fault',
+    );
   });
 });

@@ -11,12 +11,12 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
-import { type AheadPart, type EnvoyResource, ResourceOfParts } from '../messages/resource.ts';
+import { type EnvoyResource, type PartToEncode, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { type RoutePlan, virtualHostsField } from './plan/planned-routes.ts';
-import { routePlan, routePlanAhead } from './plan/route-plan.ts';
+import { precomputeRoutePlan, routePlan } from './plan/route-plan.ts';
 import type { RouteSelection } from './plan/sidecar-virtual-hosts.ts';
 import { routesPart, VirtualHostPart } from './plan/virtual-host-part.ts';
 import { fallbackHost } from './translate/fallback.ts';
@@ -50,19 +50,19 @@ export function sidecarRoutes(
   })).resource;
 }
 
-export function* sidecarRoutesAhead(
+export function* precomputeSidecarRoutes(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
   names: readonly string[],
-): Generator<AheadPart | undefined> {
+): Generator<PartToEncode | undefined> {
   const scope = push.sidecarScopeFor(shape);
   const reach = reachOf(shape, push);
   for (const name of names) {
     const selection = selectionOf(name, scope);
     if (selection === undefined || selection.host !== undefined) continue;
     const key = clientText(name, selection, shape, scope, push);
-    yield* routePlanAhead(key, { selection, shape, push, scope, memory, reach });
+    yield* precomputeRoutePlan(key, { selection, shape, push, scope, memory, reach });
   }
 }
 

@@ -53,11 +53,11 @@ export interface ConnectionTelemetry {
   readonly dependsOn: readonly ConfigKey[];
 }
 
-const known = new WeakMap<object, WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>>();
+const cachedTelemetry = new WeakMap<object, WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>>();
 
 export function telemetryOf({ shape, push, policies }: ProxyContext, side: TelemetrySide): ConnectionTelemetry {
-  const ofPush = known.get(push) ?? new WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>();
-  known.set(push, ofPush);
+  const ofPush = cachedTelemetry.get(push) ?? new WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>();
+  cachedTelemetry.set(push, ofPush);
   const ofShape = ofPush.get(shape) ?? new Map<TelemetrySide, ConnectionTelemetry>();
   ofPush.set(shape, ofShape);
   let telemetry = ofShape.get(side);

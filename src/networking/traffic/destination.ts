@@ -11,7 +11,7 @@ export interface ResolvedDestination {
   /** Absent if the proxy cannot reach such a service. The cluster then does not exist, and requests fail. */
   readonly service: Service | undefined;
   /** The service or alias whose DestinationRule applies. */
-  readonly ruled: Service | undefined;
+  readonly serviceWithRule: Service | undefined;
 }
 
 /** The port defaults to the only port of the service, then to the listener's port. */
@@ -23,5 +23,10 @@ export function resolveDestination(
   const { service, clustered } = resolveAlias(destination.host, reach);
   const port = destination.port?.number ?? (service?.ports.length === 1 ? service.ports[0]!.number : listenerPort);
   const host = clustered?.hostname ?? destination.host;
-  return { cluster: outboundClusterName(port, destination.subset ?? '', host), port, service, ruled: clustered };
+  return {
+    cluster: outboundClusterName(port, destination.subset ?? '', host),
+    port,
+    service,
+    serviceWithRule: clustered,
+  };
 }

@@ -28,7 +28,7 @@ interface Delegating extends LimitShare {
 
 export class DelegateBudget implements NamespaceBudget {
   readonly #delegates = new Map<string, number>();
-  readonly #roots = new Map<string, Map<string, Config>>();
+  readonly #delegatingObjects = new Map<string, Map<string, Config>>();
 
   *limiting(
     keys: Iterable<string>,
@@ -43,9 +43,9 @@ export class DelegateBudget implements NamespaceBudget {
       if (!key.startsWith('VirtualService/')) continue;
       const config = objectOf(key);
       if (this.#putDelegate(key, config)) hasDelegateChanged = true;
-      if (this.#putRoot(key, config)) touched.add(namespaceOf(key));
+      if (this.#putDelegating(key, config)) touched.add(namespaceOf(key));
     }
-    if (hasDelegateChanged) touched = new Set([...touched, ...this.#roots.keys()]);
+    if (hasDelegateChanged) touched = new Set([...touched, ...this.#delegatingObjects.keys()]);
     return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
   }
 
@@ -60,23 +60,24 @@ export class DelegateBudget implements NamespaceBudget {
     return known !== units;
   }
 
-  #putRoot(key: string, config: Config | undefined): boolean {
+  #putDelegating(key: string, config: Config | undefined): boolean {
     const namespace = namespaceOf(key);
-    const roots = this.#roots.get(namespace) ?? new Map<string, Config>();
-    const did = roots.delete(key);
+    const delegatingOfNamespace = this.#delegatingObjects.get(namespace) ?? new Map<string, Config>();
+    const wasDelegating = delegatingOfNamespace.delete(key);
     const spec = config?.spec as VirtualService | undefined;
-    const does = spec !== undefined && spec.hosts.length > 0 && (spec.http ?? []).some(({ delegate }) => delegate);
-    if (does) roots.set(key, config!);
-    if (roots.size > 0) this.#roots.set(namespace, roots);
-    else this.#roots.delete(namespace);
-    return did || does;
+    const isDelegating =
+      spec !== undefined && spec.hosts.length > 0 && (spec.http ?? []).some(({ delegate }) => delegate);
+    if (isDelegating) delegatingOfNamespace.set(key, config!);
+    if (delegatingOfNamespace.size > 0) this.#delegatingObjects.set(namespace, delegatingOfNamespace);
+    else this.#delegatingObjects.delete(namespace);
+    return wasDelegating || isDelegating;
   }
 
   *#excessOf(namespace: string): Generator<Excess> {
     const kept: Delegating[] = [];
     const beyond: Delegating[] = [];
-    for (const root of this.#roots.get(namespace)?.values() ?? []) {
-      for (const routes of byShare(this.#delegatingRoutes(root))) {
+    for (const delegating of this.#delegatingObjects.get(namespace)?.values() ?? []) {
+      for (const routes of byShare(this.#delegatingRoutes(delegating))) {
         const tooMany = new Set(beyondLimit(routes, maxHostRoutes));
         for (const route of routes) (tooMany.has(route) ? beyond : kept).push(route);
       }

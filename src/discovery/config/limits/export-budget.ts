@@ -277,9 +277,9 @@ function closedSpec({ spec }: Config): VirtualService {
   return {
     ...rest,
     ...(http && { http: http.map(closedRoute) }),
-    ...(tls && { tls: tls.map(({ match }) => ({ match, route: nowhere })) }),
-    ...(tcp && { tcp: tcp.map(({ match }) => ({ ...(match && { match }), route: nowhere })) }),
+    ...(tls && { tls: tls.map(({ match }) => ({ match, route: nonexistentDestination })) }),
+    ...(tcp && { tcp: tcp.map(({ match }) => ({ ...(match && { match }), route: nonexistentDestination })) }),
   };
 }
 
-const nowhere = [{ destination: noDestination }];
+const nonexistentDestination = [{ destination: noDestination }];

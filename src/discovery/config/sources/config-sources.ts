@@ -45,34 +45,34 @@ export function configSources(
   };
   for (const { address } of requested) {
     const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(address) ?? [];
-    if (scheme === undefined) throw badSource(address, 'must be a URL such as fs:///etc/mesh');
+    if (scheme === undefined) throw invalidSource(address, 'must be a URL such as fs:///etc/mesh');
     if (scheme === 'k8s') {
-      if (rest !== '') throw badSource(address, `must be ${clusterConfig}, without a name behind it`);
-      if (!cluster.includes(clusterConfig)) throw badSource(address, noCluster);
+      if (rest !== '') throw invalidSource(address, `must be ${clusterConfig}, without a name behind it`);
+      if (!cluster.includes(clusterConfig)) throw invalidSource(address, noCluster);
       add(clusterConfig);
     } else if (scheme === 'xds') {
       const problem = sourceAddressProblem(address);
-      if (problem !== undefined) throw badSource(address, problem);
+      if (problem !== undefined) throw invalidSource(address, problem);
       add(address);
     } else if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
     else if (unsupportedSchemes.has(scheme)) ignored.set(address, `${scheme}:// is not supported: use xds://HOST:PORT`);
     else if (scheme !== 'fs') ignored.set(address, `unknown scheme ${scheme}://`);
-    else if (rest === '') throw badSource(address, 'must have a directory, such as fs:///etc/mesh');
+    else if (rest === '') throw invalidSource(address, 'must have a directory, such as fs:///etc/mesh');
     else add(address);
   }
   for (const address of cluster) if (address !== clusterConfig || requested.length === 0) add(address);
   if (sources.length === 0 && registries.includes('Kubernetes')) {
-    throw new ChartpilotError('FLAG_INVALID', `--registries=Kubernetes needs a cluster: ${whyNoCluster}`, {
+    throw new ChartpilotError('FLAG_INVALID', `--registries=Kubernetes needs a cluster: ${missingClusterReason}`, {
       hint: 'set --kubeconfig FILE, read the mesh from files (--configDir DIR), or disable registries (--registries=)',
     });
   }
   return { sources, ignored };
 }
 
-const whyNoCluster =
+const missingClusterReason =
   'this process does not run in a pod (KUBERNETES_SERVICE_HOST is not set), and --kubeconfig is not set';
 const noCluster = `needs a cluster: set --kubeconfig FILE, or run in a pod without --configDir`;
 
-function badSource(address: string, problem: string): ChartpilotError {
+function invalidSource(address: string, problem: string): ChartpilotError {
   return new ChartpilotError('CONFIG_INVALID', `configSources: ${address} ${problem}`);
 }

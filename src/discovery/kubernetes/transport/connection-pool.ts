@@ -72,7 +72,7 @@ export class ConnectionPool {
         if (body !== undefined) stream.end(body);
         return { connection, stream };
       }
-      if (this.#connections.filter(({ takesStreams }) => takesStreams).length >= maxConnections) {
+      if (this.#connections.filter(({ acceptsStreams }) => acceptsStreams).length >= maxConnections) {
         throw new ApiError({
           kind: 'closed',
           message: `all ${maxConnections} connections have as many open requests as the server allows`,
@@ -89,7 +89,7 @@ export class ConnectionPool {
    * @throws ApiError
    */
   async ping(limitMs: number, signal: AbortSignal): Promise<number> {
-    if (!this.#connections.some(({ takesStreams }) => takesStreams)) await this.#opened(signal);
+    if (!this.#connections.some(({ acceptsStreams }) => acceptsStreams)) await this.#opened(signal);
     const connections = this.#connections.filter(({ isDestroyed }) => !isDestroyed);
     if (connections.length === 0) throw new ApiError({ kind: 'closed', message: 'the connection was closed' });
     return Math.max(...(await Promise.all(connections.map((connection) => connection.ping(limitMs, signal)))));

@@ -84,7 +84,7 @@ export class Http2Connection {
   }
 
   /** `false` after a GOAWAY, when Node closes the session. */
-  get takesStreams(): boolean {
+  get acceptsStreams(): boolean {
     return !(this.#session.closed || this.#session.destroyed);
   }
 
@@ -98,7 +98,7 @@ export class Http2Connection {
    * @throws ApiError `going away`
    */
   begin(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
-    if (this.takesStreams) {
+    if (this.acceptsStreams) {
       try {
         const stream = this.#session.request(headers, { endStream });
         this.#running.add(stream);
@@ -121,7 +121,7 @@ export class Http2Connection {
 
   /** Callers check this, because a stream beyond the limit would wait for another one to end. */
   get hasFreeStream(): boolean {
-    return this.takesStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
+    return this.acceptsStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
   }
 
   /**

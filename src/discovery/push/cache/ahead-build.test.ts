@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { type AheadPart, Encodable } from '../../../networking/messages/resource.ts';
+import { Encodable, type PartToEncode } from '../../../networking/messages/resource.ts';
 import { AheadBuild } from './ahead-build.ts';
 
 /** Number of parts in each piece. @param msOfPart build time of a part */
-function partsByPiece(parts: readonly (AheadPart | undefined)[], msOfPart = 0): number[] {
+function partsByPiece(parts: readonly (PartToEncode | undefined)[], msOfPart = 0): number[] {
   let requestedParts = 0;
   const counted = (function* () {
     for (const part of parts) {

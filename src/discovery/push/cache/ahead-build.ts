@@ -1,4 +1,4 @@
-import type { AheadPart } from '../../../networking/messages/resource.ts';
+import type { PartToEncode } from '../../../networking/messages/resource.ts';
 
 const maxPartsPerPiece = 8;
 /** One virtual host may have thousands of routes. */
@@ -6,15 +6,15 @@ const maxPieceMs = 2;
 
 /** Builds what lists of many proxies share, while any of these proxies is served. */
 export class AheadBuild {
-  readonly #parts: Iterator<AheadPart | undefined>;
-  readonly #encode: (part: AheadPart) => void;
+  readonly #parts: Iterator<PartToEncode | undefined>;
+  readonly #encode: (part: PartToEncode) => void;
   readonly #now: () => number;
   #isDone = false;
 
   /** @param now monotonic clock in milliseconds */
   constructor(
-    parts: Iterator<AheadPart | undefined>,
-    encode: (part: AheadPart) => void,
+    parts: Iterator<PartToEncode | undefined>,
+    encode: (part: PartToEncode) => void,
     now: () => number = () => performance.now(),
   ) {
     this.#parts = parts;

@@ -1,6 +1,6 @@
 /** Builds a list of named resources in steps that other work can interrupt. */
 import type { EnvoyResource } from '../../../networking/index.ts';
-import type { AheadPart } from '../../../networking/messages/resource.ts';
+import type { PartToEncode } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 
 /** Takes a few milliseconds, even before the code is optimized. */
@@ -18,7 +18,7 @@ export interface ListBuildOptions {
   readonly build: (names: readonly string[]) => readonly EnvoyResource[];
   /** Like `build`, in steps. Absent if building is fast. */
   readonly buildInSteps?:
-    | ((names: readonly string[]) => Iterator<AheadPart | undefined, readonly EnvoyResource[]>)
+    | ((names: readonly string[]) => Iterator<PartToEncode | undefined, readonly EnvoyResource[]>)
     | undefined;
   readonly isHeavy?: boolean;
   /** `undefined` if no version is valid. */
@@ -107,7 +107,7 @@ export class ListBuild {
 }
 
 /** An error is reported later, with the resource that contains the part. */
-export function encodeAhead(part: AheadPart): void {
+export function encodeAhead(part: PartToEncode): void {
   try {
     void part.bytes;
   } catch {

@@ -39,7 +39,7 @@ export class ListsAhead {
   ): AheadBuild | undefined {
     const { sets, memory, encode } = this.#parts;
     const { buildsAhead, ahead } = sets.of(context);
-    if (generator.ahead === undefined) return undefined;
+    if (generator.precompute === undefined) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
     const isLong = buildsAhead || this.#isNew(context, typeUrl, shape, names, generator);
     if (!isLong && !this.#hasManyChunks(context, typeUrl, shape, names, generator)) return undefined;
@@ -48,7 +48,7 @@ export class ListsAhead {
     let build = ahead.get(key);
     if (build === undefined) {
       if (ahead.size >= maxAheadBuilds) return undefined;
-      const parts = generator.ahead(shape, context, memory, names === '*' ? [] : names);
+      const parts = generator.precompute(shape, context, memory, names === '*' ? [] : names);
       build = new AheadBuild(parts, (part) => {
         if (part instanceof EnvoyResource) encode(part);
         else encodeAhead(part);

@@ -33,7 +33,7 @@ import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
 /** Filters that never respond to a request. */
-const passing = new Set([
+const neutralFilters = new Set([
   'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
   'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',
   'envoy.extensions.filters.http.router.v3.Router',
@@ -76,14 +76,14 @@ export function throughHttpFilters(filters: readonly HttpFilter[], state: Reques
 function resultOf(filter: HttpFilter, state: RequestState): FilterResult {
   const { name } = filter;
   try {
-    return isDisabledFor(filter, state.routeConfigs()) ? undefined : through(filter, state);
+    return isDisabledFor(filter, state.routeConfigs()) ? undefined : throughHttpFilter(filter, state);
   } catch (error) {
     if (!(error instanceof UndecidedError)) throw error;
     return { outcome: { kind: 'not decided', filter: name, why: `filter ${name}: ${error.message}` } };
   }
 }
 
-function through(filter: HttpFilter, state: RequestState): FilterResult {
+function throughHttpFilter(filter: HttpFilter, state: RequestState): FilterResult {
   const { subject } = state;
   const { name, configType } = filter;
   const perRoute = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc> | undefined =>
@@ -112,7 +112,7 @@ function through(filter: HttpFilter, state: RequestState): FilterResult {
   // This header is not matched by any rule.
   if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
-  if (type !== undefined && passing.has(type)) return undefined;
+  if (type !== undefined && neutralFilters.has(type)) return undefined;
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
 }
 

@@ -27,7 +27,7 @@ export interface JwtResult {
   readonly verified: readonly VerifiedToken[];
 }
 
-const passes: JwtResult = { filterResult: undefined, verified: [] };
+const passedResult: JwtResult = { filterResult: undefined, verified: [] };
 
 /** @throws UndecidedError if Envoy fetches the keys */
 export function throughJwt(
@@ -36,9 +36,9 @@ export function throughJwt(
   request: RoutedRequest,
   options: VerifyOptions,
 ): JwtResult {
-  if (filter.bypassCorsPreflight && isPreflight(request)) return passes;
+  if (filter.bypassCorsPreflight && isPreflight(request)) return passedResult;
   const requirement = requirementFor(filter, perRoute, request);
-  if (requirement === undefined) return passes;
+  if (requirement === undefined) return passedResult;
   const verifier = new Verifier(filter, request, options);
   const { error, verified } = verifier.verify(requirement);
   if (error === undefined) return { filterResult: undefined, verified };
@@ -141,7 +141,8 @@ class Verifier {
     for (const requirement of regular) {
       const result = this.verify(requirement);
       if (result.error === undefined) return result;
-      if (error === 'missing' || error === 'of an unknown issuer' || !isVague(result.error)) error = result.error;
+      if (error === 'missing' || error === 'of an unknown issuer' || !isLessSpecific(result.error))
+        error = result.error;
     }
     if (bypasses.length === 0) return { error, verified: [] };
     const named = regular.flatMap(({ requiresType: type }) =>
@@ -150,7 +151,7 @@ class Verifier {
     const result = this.#orMissing(named.length > 0 ? named : Object.values(this.#providers));
     const toleratesErrors = bypasses.some(({ requiresType }) => requiresType.case === 'allowMissingOrFailed');
     if (result.error === undefined || toleratesErrors) return { verified: result.verified };
-    return { error: isVague(result.error) ? error : result.error, verified: [] };
+    return { error: isLessSpecific(result.error) ? error : result.error, verified: [] };
   }
 
   #orMissing(providers: readonly JwtProvider[]): Verification {
@@ -173,6 +174,6 @@ function isBypass(type: JwtRequirement['requiresType']['case']): boolean {
 }
 
 /** Whether another provider's error takes precedence over this one. */
-function isVague(error: TokenError): boolean {
+function isLessSpecific(error: TokenError): boolean {
   return error === 'missing' || error === 'of an unknown issuer';
 }

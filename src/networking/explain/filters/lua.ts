@@ -4,7 +4,7 @@ import type { Lua, LuaPerRoute } from '../../../gen/envoy/extensions/filters/htt
 import { type FilterResult, UndecidedError } from './filter-result.ts';
 
 /** Lua expressions that can define a global function indirectly. */
-const indirect = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;
+const indirectDefinition = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;
 
 export function throughLua(
   { inlineCode, defaultSourceCode, sourceCodes }: Lua,
@@ -19,7 +19,7 @@ export function throughLua(
         ? textOf(sourceCodes[override.value])
         : (textOf(defaultSourceCode) ?? inlineCode);
   if (source === undefined) throw new UndecidedError('its code is in a file, which is not read');
-  if (!source.includes('envoy_on_request') && !indirect.test(source)) return undefined;
+  if (!source.includes('envoy_on_request') && !indirectDefinition.test(source)) return undefined;
   throw new UndecidedError('its code can respond to requests');
 }
 

@@ -10,7 +10,7 @@ import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
 /** Filters that never close a connection. */
-const passing = new Set([
+const neutralFilters = new Set([
   'envoy.extensions.filters.network.sni_cluster.v3.SniCluster',
   'envoy.extensions.filters.network.set_filter_state.v3.Config',
   'envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig',
@@ -24,7 +24,7 @@ const passing = new Set([
 export function throughNetworkFilters(filters: readonly Filter[], subject: Subject): RequestOutcome | undefined {
   for (const filter of filters.slice(0, -1)) {
     try {
-      const result = through(filter, subject);
+      const result = throughNetworkFilter(filter, subject);
       if (result !== undefined) return result.outcome;
     } catch (error) {
       if (!(error instanceof UndecidedError)) throw error;
@@ -34,7 +34,7 @@ export function throughNetworkFilters(filters: readonly Filter[], subject: Subje
   return undefined;
 }
 
-function through(filter: Filter, subject: Subject): FilterResult {
+function throughNetworkFilter(filter: Filter, subject: Subject): FilterResult {
   const rbac = configOf(filter, RBACSchema);
   if (rbac) return throughNetworkRbac(rbac, subject);
   const extAuthz = configOf(filter, ExtAuthzSchema);
@@ -45,7 +45,7 @@ function through(filter: Filter, subject: Subject): FilterResult {
   }
   const { configType } = filter;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
-  if (type !== undefined && passing.has(type)) return undefined;
+  if (type !== undefined && neutralFilters.has(type)) return undefined;
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
 }
 

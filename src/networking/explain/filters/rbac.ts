@@ -15,7 +15,7 @@ export function throughHttpRbac(
   subject: Subject,
 ): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
-  noteShadow(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
+  storeShadowResult(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
   if (denied === undefined) return undefined;
   return { outcome: { kind: 'denied', status: 403, details: detailsOf(denied.policy), why: denied.why } };
@@ -26,7 +26,7 @@ export function throughNetworkRbac(
   subject: Subject,
 ): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
-  noteShadow(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
+  storeShadowResult(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
   return denied && { outcome: { kind: 'closed', why: denied.why } };
 }
@@ -43,7 +43,7 @@ function detailsOf(policy: string): string {
   return `rbac_access_denied_matched_policy[${policy.replaceAll(/\s/g, '_')}]`;
 }
 
-function noteShadow(filter: string, rules: Rules | undefined, prefix: string, subject: Subject): void {
+function storeShadowResult(filter: string, rules: Rules | undefined, prefix: string, subject: Subject): void {
   if (rules === undefined) return;
   const { isAllowed, policy } = decideRules(rules, subject);
   subject.metadata[filter] = {

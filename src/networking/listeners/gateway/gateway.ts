@@ -25,7 +25,7 @@ import { type ProxyReach, reachOf } from '../../traffic/reach.ts';
 import { listenerName, sniName } from '../../traffic/resource-names.ts';
 import { type ChainMatch, chainMatch, routeFilters } from '../filter-chain.ts';
 import { TakenMatches } from '../free-match.ts';
-import { takesHttp10 } from '../http10.ts';
+import { acceptsHttp10 } from '../http10.ts';
 import { tlsInspector } from '../inspection.ts';
 import { buildListener, dualStackAddresses } from '../listener.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
@@ -119,7 +119,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn, context), origins: [gatewayOrigin(server)] }];
   }
   if (tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthrough(server, context);
-  const services = boundServices(server, context);
+  const virtualServices = boundVirtualServices(server, context);
   const l4 = {
     shape: context.connection.shape,
     reach: context.reach,
@@ -129,10 +129,10 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   if (tls !== undefined && !isPassthrough(server.server)) {
     // `tls` routes of a VirtualService apply to passthrough TLS. A TLSRoute attached to a terminating listener
     // applies to the terminated connection.
-    const ofTlsRoutes = services.filter(({ config }) => config.partOrigins !== undefined);
+    const ofTlsRoutes = virtualServices.filter(({ config }) => config.partOrigins !== undefined);
     const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
     // Combines the addresses of the route with the server names of the server.
-    const byAddress = tcpRoutes(services, l4).map((route) => ({
+    const byAddress = tcpRoutes(virtualServices, l4).map((route) => ({
       ...routeChain(route, server, context),
       match: { ...route, ...terminated },
     }));
@@ -140,7 +140,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     return [...byName, ...byAddress].map((chain) => ({ ...chain, tls: decrypted }));
   }
   const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
-  const routes = isPlain ? tcpRoutes(services, l4) : tlsRoutes(services, hosts, l4);
+  const routes = isPlain ? tcpRoutes(virtualServices, l4) : tlsRoutes(virtualServices, hosts, l4);
   return routes.map((route) => routeChain(route, server, context));
 }
 
@@ -148,7 +148,7 @@ function routed(server: GatewayServer, { connection }: PortContext): Filter[] {
   return requestFilters(connection, {
     routes: server.routeName!,
     grpcWeb: true,
-    http10: takesHttp10(connection),
+    http10: acceptsHttp10(connection),
     absoluteUrl: isUnixSocket(server.server.bind ?? ''),
   });
 }
@@ -220,10 +220,10 @@ function isPassedThrough({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }
 
-function boundServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
+function boundVirtualServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
   const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
-  const taken = servedVirtualServices(server, bound).map(({ service }) => service);
+  const taken = servedVirtualServices(server, bound).map(({ virtualService }) => virtualService);
   dependsOn.push(...taken.flatMap(({ origins }) => origins));
   return taken;
 }

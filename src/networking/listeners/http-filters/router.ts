@@ -6,9 +6,11 @@ import type { HttpFilterContributor } from './contributor.ts';
 const filter = typedExtension('envoy.filters.http.router', RouterSchema);
 
 /** Omits Envoy's `x-envoy-…` headers (`proxyHeaders.envoyDebugHeaders`). */
-const quiet = typedExtension('envoy.filters.http.router', RouterSchema, { suppressEnvoyHeaders: true });
+const routerWithoutEnvoyHeaders = typedExtension('envoy.filters.http.router', RouterSchema, {
+  suppressEnvoyHeaders: true,
+});
 
 export const router: HttpFilterContributor = ({ shape, push }) => {
   const { envoyDebugHeaders } = proxySettingsOf(shape, push.mesh).proxyHeaders;
-  return [envoyDebugHeaders?.disabled ? quiet : filter];
+  return [envoyDebugHeaders?.disabled ? routerWithoutEnvoyHeaders : filter];
 };

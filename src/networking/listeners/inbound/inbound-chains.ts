@@ -12,7 +12,7 @@ import { inboundRoutes } from '../../routes/translate/inbound.ts';
 import { type InboundTarget, inboundOrigins } from '../../traffic/inbound-target.ts';
 import { peerOrigins } from '../../traffic/peer-mode.ts';
 import { inboundClusterName, listenerName } from '../../traffic/resource-names.ts';
-import { takesHttp10 } from '../http10.ts';
+import { acceptsHttp10 } from '../http10.ts';
 import { rawBuffer } from '../inspection.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { downstreamTls, httpAlpn, workloadTls } from '../tls-context.ts';
@@ -40,7 +40,7 @@ export function inboundPort(
     requests: lazily(() => requestsOf(target, context)),
     bytes: lazily(() => bytesOf(target, context)),
   };
-  const rows = rowsOf(target, takesHttp10(proxy));
+  const rows = rowsOf(target, acceptsHttp10(proxy));
   const chains = rows.map((row) =>
     withOrigins(
       create(FilterChainSchema, {
@@ -102,7 +102,7 @@ function requestsOf(target: InboundTarget, context: ConnectionContext): Filter[]
   return requestFilters(context, {
     routes: inboundRoutes(target),
     grpcWeb: target.protocol === 'GRPC-Web',
-    http10: takesHttp10(context),
+    http10: acceptsHttp10(context),
   });
 }
 

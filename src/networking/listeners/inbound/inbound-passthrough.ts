@@ -10,7 +10,7 @@ import { withOrigins } from '../../inputs/message-origin.ts';
 import { passthroughRoutes } from '../../routes/translate/inbound.ts';
 import { activePeerModes, peerOrigins } from '../../traffic/peer-mode.ts';
 import { inboundPassthroughCluster, virtualInboundListener } from '../../traffic/resource-names.ts';
-import { takesHttp10 } from '../http10.ts';
+import { acceptsHttp10 } from '../http10.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import {
   chainMatchOf,
@@ -34,7 +34,7 @@ export function passthroughPorts(proxy: ProxyContext, described: ReadonlySet<num
 
 /** @param port 0 for all ports without separate chains */
 function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): InboundPort {
-  const http10 = takesHttp10(proxy);
+  const http10 = acceptsHttp10(proxy);
   const rows = inboundRows(mode, 'unknown', http10);
   const names = { requests: 'virtualInbound-catchall-http', bytes: virtualInboundListener };
   const context = (listener: string): ConnectionContext => ({ ...proxy, direction: 'inbound', listener, port });

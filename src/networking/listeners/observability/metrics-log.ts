@@ -31,7 +31,7 @@ type TagInit = Init<typeof CustomTagSchema>;
 
 /** Maximum number of cache entries. Few Telemetry objects differ. */
 const maxKnown = 256;
-const known = new Map<string, TypedExtension>();
+const cachedLogs = new Map<string, TypedExtension>();
 
 /** Empty if nothing is counted, or all metrics of the protocol are disabled. */
 export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
@@ -46,12 +46,12 @@ export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExte
   const side = context.direction === 'inbound' ? 'inbound' : 'outbound';
   const workloadLabels = form === 'stats' ? workloadLabelsOf(context.shape) : undefined;
   const key = JSON.stringify([protocol, form, side, reported, workloadLabels]);
-  let cached = known.get(key);
+  let cached = cachedLogs.get(key);
   if (cached === undefined) {
     cached = workloadLabels
       ? statsLog(protocol, side, reported, workloadLabels)
       : metricsLog(protocol, side, reported, form === 'expressions');
-    setBounded(known, key, cached, maxKnown);
+    setBounded(cachedLogs, key, cached, maxKnown);
   }
   return [cached];
 }

@@ -39,43 +39,43 @@ export interface L4Route {
 
 /** @param hosts possible SNIs: hosts of the service or of the gateway's server */
 export function tlsRoutes(
-  services: readonly ResolvedVirtualService[],
+  virtualServices: readonly ResolvedVirtualService[],
   hosts: readonly string[],
   context: L4Context,
 ): readonly L4Route[] {
-  return services.flatMap((service) =>
-    (service.config.spec.tls ?? []).flatMap((route, index) =>
+  return virtualServices.flatMap((virtualService) =>
+    (virtualService.config.spec.tls ?? []).flatMap((route, index) =>
       route.match
         .filter((match) => matches(match, context))
         .flatMap((match) => {
           const serverNames = narrowedNames(match, hosts);
           if (serverNames.length === 0) return [];
-          return toRoute(match, serverNames, route.route ?? [], { service, field: 'tls', index }, context);
+          return toRoute(match, serverNames, route.route ?? [], { virtualService, field: 'tls', index }, context);
         }),
     ),
   );
 }
 
-export function tcpRoutes(services: readonly ResolvedVirtualService[], context: L4Context): readonly L4Route[] {
-  return services.flatMap((service) =>
-    (service.config.spec.tcp ?? []).flatMap((route, index) => {
+export function tcpRoutes(virtualServices: readonly ResolvedVirtualService[], context: L4Context): readonly L4Route[] {
+  return virtualServices.flatMap((virtualService) =>
+    (virtualService.config.spec.tcp ?? []).flatMap((route, index) => {
       const anything: readonly L4MatchAttributes[] = [{}];
       const matchList = route.match?.length ? route.match : anything;
       return matchList
         .filter((match) => matches(match, context))
-        .flatMap((match) => toRoute(match, [], route.route ?? [], { service, field: 'tcp', index }, context));
+        .flatMap((match) => toRoute(match, [], route.route ?? [], { virtualService, field: 'tcp', index }, context));
     }),
   );
 }
 
 interface RoutePlace {
-  readonly service: ResolvedVirtualService;
+  readonly virtualService: ResolvedVirtualService;
   readonly field: 'tls' | 'tcp';
   readonly index: number;
 }
 
 /** The route in the object that the VirtualService was generated from. */
-function originOf({ service: { config, origins }, field, index }: RoutePlace): Origin {
+function originOf({ virtualService: { config, origins }, field, index }: RoutePlace): Origin {
   return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
 
@@ -98,7 +98,7 @@ function toRoute(
         weight: weight ?? 0,
       })),
       first: used[0]!.destination,
-      dependsOn: place.service.origins,
+      dependsOn: place.virtualService.origins,
       origin: originOf(place),
     },
   ];

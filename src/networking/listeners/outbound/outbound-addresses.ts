@@ -29,8 +29,8 @@ export function addressesOf(
   protocol: ApplicationProtocol,
   { shape, push, egress, bound }: Addressing,
 ): readonly ServiceAddress[] {
-  const wildcard = at(wildcardAddress(shape.ipFamily));
-  if (egress.bind !== undefined) return [at(egress.bind)];
+  const wildcard = serviceAddressAt(wildcardAddress(shape.ipFamily));
+  if (egress.bind !== undefined) return [serviceAddressAt(egress.bind)];
   const serviceAddresses = virtualAddresses(service, shape, push.features);
   if (bound) {
     // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not as
@@ -38,13 +38,13 @@ export function addressesOf(
     const bindable = isHttp(protocol)
       ? []
       : serviceAddresses.filter((address) => isLoopback(address) && !isMapped(address));
-    return bindable.length > 0 ? bindable.map(at) : [at(loopbackAddress(shape.ipFamily))];
+    return bindable.length > 0 ? bindable.map(serviceAddressAt) : [serviceAddressAt(loopbackAddress(shape.ipFamily))];
   }
   if (isHttp(protocol)) return [wildcard];
   if (serviceAddresses.length === 0)
-    return isHeadless(service) ? podAddresses(service, shape, push).map(at) : [wildcard];
+    return isHeadless(service) ? podAddresses(service, shape, push).map(serviceAddressAt) : [wildcard];
   const subnets = serviceAddresses.filter(isCidr);
-  const single = serviceAddresses.filter((address) => !isCidr(address)).map(at);
+  const single = serviceAddresses.filter((address) => !isCidr(address)).map(serviceAddressAt);
   return subnets.length === 0 ? single : [...single, { ...wildcard, subnets }];
 }
 
@@ -52,7 +52,7 @@ function isMapped(address: string): boolean {
   return /^[0:]*:ffff:/i.test(address);
 }
 
-function at(bind: string): ServiceAddress {
+function serviceAddressAt(bind: string): ServiceAddress {
   return { bind, subnets: [] };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
-const place = { bind: '0.0.0.0', port: 80, bindToPort: false, locked: false };
+const place = { bind: '0.0.0.0', port: 80, bindToPort: false, isExclusive: false };
 const http = { routeName: '80', grpcWeb: false };
 
 function chain(
@@ -53,7 +53,7 @@ describe('services of one address', () => {
 
   it('an egress listener of the Sidecar object keeps its address', () => {
     const plan = new OutboundPlan();
-    plan.addHttp({ ...place, locked: true }, http, []);
+    plan.addHttp({ ...place, isExclusive: true }, http, []);
     plan.addTcp(place, [chain('a')], []);
     expect(clusters(plan)).toEqual([[]]);
   });

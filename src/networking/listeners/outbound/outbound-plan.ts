@@ -18,7 +18,7 @@ export interface ListenerPlan {
   readonly port: number;
   readonly bindToPort: boolean;
   /** Set for an egress listener with a port. Services of the catch-all listener are not merged into it. */
-  readonly locked: boolean;
+  readonly isExclusive: boolean;
   /** Set for HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
@@ -29,7 +29,7 @@ export interface ListenerPlan {
   readonly httpOrigins: Origin[];
 }
 
-export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 'locked'>;
+export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 'isExclusive'>;
 
 export class OutboundPlan {
   readonly #listeners = new Map<string, ListenerPlan>();
@@ -75,7 +75,7 @@ export class OutboundPlan {
   #at(place: ListenerPlace): ListenerPlan | undefined {
     const key = `${place.bind}~${place.port}`;
     const found = this.#listeners.get(key);
-    if (found?.locked && !place.locked) return undefined;
+    if (found?.isExclusive && !place.isExclusive) return undefined;
     if (found !== undefined) return found;
     const plan: ListenerPlan = {
       ...place,

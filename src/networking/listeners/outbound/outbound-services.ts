@@ -39,7 +39,7 @@ interface OutboundInput {
   /** Ports of the workload itself, which the application must be able to bind. */
   readonly ownPorts: ReadonlySet<number>;
   /** VirtualServices of the egress listener with `tls` or `tcp` routes. */
-  readonly l4Services: readonly ResolvedVirtualService[];
+  readonly l4VirtualServices: readonly ResolvedVirtualService[];
 }
 
 export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan {
@@ -68,7 +68,7 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
       family: shape.ipFamily,
       bound,
       ownPorts,
-      l4Services: virtualServicesOfConnections(egress.virtualServices),
+      l4VirtualServices: virtualServicesOfConnections(egress.virtualServices),
     };
     if (egress.port === undefined) yield* addCatchAll(input);
     else yield* addPort(input, egress.port);
@@ -91,7 +91,7 @@ function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
       }
     } else if (!isReservedPort(place.number, push.mesh)) {
       const { number, grpcWeb, dependsOn, origins } = place;
-      const where = { bind: wildcardAddress(family), port: number, bindToPort: false, locked: false };
+      const where = { bind: wildcardAddress(family), port: number, bindToPort: false, isExclusive: false };
       plan.addHttp(where, { routeName: String(number), grpcWeb }, dependsOn, origins);
     }
   }
@@ -137,7 +137,7 @@ function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['p
   const { egress, plan, bound, family, scope } = input;
   const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
   if (isHttp(port.protocol)) {
-    const place = { bind, port: port.number, bindToPort: bound, locked: true };
+    const place = { bind, port: port.number, bindToPort: bound, isExclusive: true };
     const routeName = isUnixSocket(bind) ? unixSocketPath(bind) : String(port.number);
     const grpcWeb = port.protocol === 'GRPC-Web';
     const absoluteUrl = port.protocol === 'HTTP_PROXY';
@@ -160,14 +160,14 @@ function addService(
   service: Service,
   port: Port,
   protocol: ApplicationProtocol,
-  locked: boolean,
+  isExclusive: boolean,
 ): void {
   const { plan, shape, push, bound, egress, ownPorts } = input;
   for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
-    const place = { bind, port: number, bindToPort: bound, locked };
+    const place = { bind, port: number, bindToPort: bound, isExclusive };
     if (isUnspecified(bind) && isReservedPort(number, push.mesh)) continue;
-    if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
+    if (bound && !isExclusive && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
     const origins = serviceOrigin(service);
     const grpcWeb = protocol === 'GRPC-Web';
@@ -188,8 +188,8 @@ function addService(
  * VirtualServices whose `tcp` routes also apply to TLS ports: those generated from a TCPRoute, which names its port.
  * Otherwise, `tcp` routes apply to TCP ports and `tls` routes to TLS ports.
  */
-function servicesOfTls(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
-  return services.filter(({ config }) => config.partOrigins !== undefined);
+function virtualServicesForTls(virtualServices: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
+  return virtualServices.filter(({ config }) => config.partOrigins !== undefined);
 }
 
 function tcpChains(
@@ -199,22 +199,26 @@ function tcpChains(
   protocol: ApplicationProtocol,
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
-  const { shape, push, l4Services, bound, egress } = input;
+  const { shape, push, l4VirtualServices, bound, egress } = input;
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
   const tls = isTls(protocol);
   // SNI distinguishes the names of a service. Addresses do not.
-  const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4Services, service.hostname);
+  const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4VirtualServices, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
-      virtualServicesOfHost(l4Services, hostname).filter((over) => !matching.includes(over)),
+      virtualServicesOfHost(l4VirtualServices, hostname).filter((over) => !matching.includes(over)),
       [hostname],
       context,
     ),
   );
   const routes = tls
-    ? [...ofNames, ...tlsRoutes(matching, [service.hostname], context), ...tcpRoutes(servicesOfTls(matching), context)]
+    ? [
+        ...ofNames,
+        ...tlsRoutes(matching, [service.hostname], context),
+        ...tcpRoutes(virtualServicesForTls(matching), context),
+      ]
     : tcpRoutes(matching, context);
   const bySni = names.map(({ hostname }) => ({
     hostname,
@@ -250,6 +254,6 @@ function tcpChains(
   for (const { hostname, clustered } of bySni)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
   chains.push(toName(service, sharedNames));
-  const used = [...matching, ...names.flatMap(({ hostname }) => virtualServicesOfHost(l4Services, hostname))];
+  const used = [...matching, ...names.flatMap(({ hostname }) => virtualServicesOfHost(l4VirtualServices, hostname))];
   return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
 }

@@ -18,7 +18,7 @@ import { fallbackCluster } from '../../traffic/outbound-fallback.ts';
 import { reachOf } from '../../traffic/reach.ts';
 import { httpProxyRoute, listenerName } from '../../traffic/resource-names.ts';
 import { chainMatch, passthroughChain, routeFilters } from '../filter-chain.ts';
-import { takesHttp10 } from '../http10.ts';
+import { acceptsHttp10 } from '../http10.ts';
 import { httpInspector, plaintextAlpn, tlsInspector } from '../inspection.ts';
 import { buildListener, dualStackAddresses } from '../listener.ts';
 import { requestFilters } from '../network-filters/index.ts';
@@ -53,7 +53,7 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const selecting = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
   const about = [
     selecting,
-    takesHttp10(client),
+    acceptsHttp10(client),
     IDLE_TIMEOUT,
     families,
     resolvesDynamically(shape, push),
@@ -64,8 +64,8 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const key = JSON.stringify([bind, port, bindToPort, http, chains, about, policies.id]);
   const reach = reachOf(shape, push);
   const rules = tcp.flatMap(({ first, port: chainPort }) => {
-    const { service, ruled } = resolveDestination(first, chainPort, reach);
-    return [service, ruled, ruled && reach.destinationRuleFor(ruled)];
+    const { service, serviceWithRule } = resolveDestination(first, chainPort, reach);
+    return [service, serviceWithRule, serviceWithRule && reach.destinationRuleFor(serviceWithRule)];
   });
   return memory.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
     namedResource(ListenerSchema, toListener(plan, client, scope), [
@@ -113,12 +113,15 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
 
 function tcpChain(plan: TcpChainPlan, context: ConnectionContext): FilterChain {
   const reach = reachOf(context.shape, context.push);
-  const { ruled } = resolveDestination(plan.first, plan.port, reach);
+  const { serviceWithRule } = resolveDestination(plan.first, plan.port, reach);
   const chain = create(FilterChainSchema, {
     filterChainMatch: chainMatch(plan.match),
     filters: routeFilters(plan, context, reach),
   });
-  return withOrigins(chain, [...plan.origins, ...ruleOrigins(ruled && reach.destinationRuleFor(ruled))]);
+  return withOrigins(chain, [
+    ...plan.origins,
+    ...ruleOrigins(serviceWithRule && reach.destinationRuleFor(serviceWithRule)),
+  ]);
 }
 
 function httpChain(
@@ -127,7 +130,7 @@ function httpChain(
   context: ConnectionContext,
   sniffed: boolean,
 ): FilterChain {
-  const http10 = takesHttp10(context);
+  const http10 = acceptsHttp10(context);
   const { grpcWeb, absoluteUrl = false } = http;
   const chain = create(FilterChainSchema, {
     ...(sniffed && {
@@ -152,7 +155,11 @@ function httpProxyListener(client: ProxyContext): Listener | undefined {
   const bind = loopbackAddress(shape.ipFamily);
   const name = listenerName(bind, port);
   const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
-  const filters = requestFilters(context, { routes: httpProxyRoute, http10: takesHttp10(context), absoluteUrl: true });
+  const filters = requestFilters(context, {
+    routes: httpProxyRoute,
+    http10: acceptsHttp10(context),
+    absoluteUrl: true,
+  });
   return buildListener({
     name,
     direction: 'outbound',

@@ -16,9 +16,9 @@ export interface ChangedHosts {
 export function changedSince(
   previous: PlannedHosts,
   services: readonly Service[],
-  rules: RuleRevision,
+  destinationRuleRevision: RuleRevision,
 ): ChangedHosts | undefined {
-  const hosts = rules.changedSince(previous.rules);
+  const hosts = destinationRuleRevision.changedSince(previous.destinationRuleRevision);
   if (hosts === undefined) return undefined;
   const { removed, added } = listDiff(previous.services, services);
   const names = new Set([...hosts, ...[...removed, ...added].map(({ hostname }) => hostname)]);

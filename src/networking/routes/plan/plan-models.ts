@@ -35,7 +35,7 @@ export function modelFor(context: PlanContext): PlanModel | undefined {
 
 export type IsReusable = (cached: CachedVirtualHost, hostname: string) => boolean;
 
-export function hostsUnlikeMesh({ shape, push }: PlanContext): ReadonlySet<string> | undefined {
+export function hostsResolvedDifferently({ shape, push }: PlanContext): ReadonlySet<string> | undefined {
   const [meshShape] = commonShapes(shape, push);
   return meshShape && differingHosts(shape, meshShape, push);
 }
@@ -51,7 +51,7 @@ export interface Similarity {
 
 export function similarityOf(model: PlanModel, context: PlanContext): Similarity {
   const modelDiffering = model.differing;
-  const clientDiffering = hostsUnlikeMesh(context);
+  const clientDiffering = hostsResolvedDifferently(context);
   const dnsDomains = [model.dnsDomain, context.shape.dnsDomain] as const;
   if (clientDiffering === undefined || modelDiffering === undefined) {
     return {

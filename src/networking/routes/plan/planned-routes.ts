@@ -32,7 +32,7 @@ export interface PlannedHosts {
   readonly aliasedPlaces: readonly number[];
   readonly virtualServices: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
-  readonly rules: RuleRevision;
+  readonly destinationRuleRevision: RuleRevision;
   /** Indexes in {@link hosts} that differ from the previous plan. `undefined` if all may. */
   readonly changedPlaces: readonly number[] | undefined;
 }

@@ -12,7 +12,7 @@ import type { ResolvedVirtualService } from '../../../model/push-context/resolve
 import type { Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { atOnce } from '../../../runtime/turns.ts';
-import type { AheadPart, Encodable } from '../../messages/resource.ts';
+import type { Encodable, PartToEncode } from '../../messages/resource.ts';
 import { aliasesOf } from '../../traffic/alias.ts';
 import { type ChangedHosts, changedSince, isUnchanged } from './changed-hosts.ts';
 import { assignDomainsInSteps, reassignDomains } from './claimed-domains.ts';
@@ -20,7 +20,7 @@ import { aliasedPlacesOf, hostPlacesOf, placesByDestination, placesToRecheck } f
 import { hostsOfAliasedGroup, virtualHostSpecOf } from './named-hosts.ts';
 import {
   groupsOf,
-  hostsUnlikeMesh,
+  hostsResolvedDifferently,
   type IsReusable,
   latestModels,
   maxModels,
@@ -35,7 +35,7 @@ import { differingPlaces, type PlannedHosts, type RoutePlan } from './planned-ro
 import type { ServiceGroup } from './service-groups.ts';
 import { buildVirtualHost, type CachedVirtualHost, type PlanContext } from './sidecar-virtual-hosts.ts';
 import { type UnknownHost, unknownHosts } from './unknown-hosts.ts';
-import { clientRules, virtualServicesOfGroups } from './virtual-services-by-host.ts';
+import { virtualServicesForClient, virtualServicesOfGroups } from './virtual-services-by-host.ts';
 
 /** @param key configuration name, and client properties that the plan depends on */
 export function routePlan(key: string, context: PlanContext): RoutePlan {
@@ -50,13 +50,13 @@ export function routePlan(key: string, context: PlanContext): RoutePlan {
  *
  * @returns what must be encoded for each virtual host
  */
-export function* routePlanAhead(key: string, context: PlanContext): Generator<AheadPart | undefined> {
+export function* precomputeRoutePlan(key: string, context: PlanContext): Generator<PartToEncode | undefined> {
   if (modelFor(context) === undefined) {
     const firsts = firstPlans(context.push);
     const model = modelKey(context);
     const first = firsts.get(model);
     if (first === undefined) {
-      const ownPlan = planAhead(key, context);
+      const ownPlan = precomputePlan(key, context);
       setBounded(firsts, model, ownPlan, maxModels);
       yield* restOf(ownPlan);
       return;
@@ -67,19 +67,19 @@ export function* routePlanAhead(key: string, context: PlanContext): Generator<Ah
       // Each client repeats the failed step for its own plan, which reports the error.
     }
   }
-  yield* planAhead(key, context);
+  yield* precomputePlan(key, context);
 }
 
-type PlanAhead = Generator<AheadPart | undefined, void>;
+type PlanComputation = Generator<PartToEncode | undefined, void>;
 
 /** The first plan in progress of a push context, by {@link modelKey}. Several clients advance it. */
-const firstPlans = memoizeByObject((_: PushContext) => new Map<string, PlanAhead>());
+const firstPlans = memoizeByObject((_: PushContext) => new Map<string, PlanComputation>());
 
-function* restOf(shared: PlanAhead): PlanAhead {
+function* restOf(shared: PlanComputation): PlanComputation {
   for (let next = shared.next(); !next.done; next = shared.next()) yield next.value;
 }
 
-function* planAhead(key: string, context: PlanContext): PlanAhead {
+function* precomputePlan(key: string, context: PlanContext): PlanComputation {
   const otherModel = modelFor(context);
   const ownPlan = context.memory.latest('RDS', planKey(key)) as RoutePlan | undefined;
   const model = closerModel(otherModel, ownPlan, context);
@@ -108,7 +108,7 @@ function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context:
   const { push, shape } = context;
   const key = modelKey(context);
   const { dnsDomain } = shape;
-  const model = { plan, mesh: push.mesh, differing: hostsUnlikeMesh(context), dnsDomain };
+  const model = { plan, mesh: push.mesh, differing: hostsResolvedDifferently(context), dnsDomain };
   if (otherModel === undefined || haveDifferentInputs(otherModel.plan.planned, plan.planned)) {
     setBounded(modelsOfGroups(groupsOf(context)), key, model, maxModels);
   }
@@ -149,7 +149,7 @@ function haveDifferentInputs(one: PlannedHosts, other: PlannedHosts): boolean {
   return (
     one.groups !== other.groups ||
     one.virtualServices !== other.virtualServices ||
-    one.rules !== other.rules ||
+    one.destinationRuleRevision !== other.destinationRuleRevision ||
     one.services !== other.services
   );
 }
@@ -202,27 +202,30 @@ function* buildHostsInSteps(
   const { selection, shape, scope, push, reach } = context;
   const { egress } = selection;
   const { services } = scope;
-  const rules = push.destinationRuleRevision;
+  const destinationRuleRevision = push.destinationRuleRevision;
   // Each of the following steps handles all services or VirtualServices, but only for the first client that has them.
   const groups = groupsOf(context);
   yield undefined;
-  const rulesOfClient = clientRules(egress.virtualServices, shape);
+  const virtualServicesOfClient = virtualServicesForClient(egress.virtualServices, shape);
   yield undefined;
-  const virtualServices = virtualServicesOfGroups(groups, rulesOfClient, selection.listenerPort);
+  const virtualServices = virtualServicesOfGroups(groups, virtualServicesOfClient, selection.listenerPort);
   yield undefined;
   const aliases = aliasesOf(egress, reach);
   yield undefined;
-  const unknownNames = unknownHosts(selection, groups, rulesOfClient, scope);
+  const unknownNames = unknownHosts(selection, groups, virtualServicesOfClient, scope);
   yield undefined;
-  const changedHosts = previous && changedSince(previous, services, rules);
+  const changedHosts = previous && changedSince(previous, services, destinationRuleRevision);
   const aliasedPlaces = aliasedPlacesOf(groups, aliases);
-  const inputs: PlanInputs = { groups, virtualServices, unknownNames, services, rules, aliasedPlaces };
+  const inputs: PlanInputs = {
+    ...{ groups, virtualServices, unknownNames },
+    ...{ services, destinationRuleRevision, aliasedPlaces },
+  };
   const reusable = changedHosts === undefined ? undefined : previous;
   const similarity = otherModel && similarityOf(otherModel, context);
   const isReusable = similarity?.isReusable;
   const hostsWithAliases = (place: number): readonly CachedVirtualHost[] => {
     const group = groups[place]!;
-    const byHost = rulesOfClient.at(selection.listenerPort || group.port.number);
+    const byHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
     return hostsOfAliasedGroup(group, virtualServices[place], aliases.get(group.service.hostname)!, byHost, context);
   };
   const rebuilt =
@@ -272,7 +275,8 @@ function* buildHostsInSteps(
   };
 }
 
-interface PlanInputs extends Pick<PlannedHosts, 'groups' | 'virtualServices' | 'services' | 'rules' | 'aliasedPlaces'> {
+interface PlanInputs
+  extends Pick<PlannedHosts, 'groups' | 'virtualServices' | 'services' | 'destinationRuleRevision' | 'aliasedPlaces'> {
   readonly unknownNames: readonly UnknownHost[];
 }
 

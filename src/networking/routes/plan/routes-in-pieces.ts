@@ -4,7 +4,7 @@ import { type VirtualHost, VirtualHostSchema } from '../../../gen/envoy/config/r
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import type { Part } from '../../messages/part.ts';
 import { PartBlock } from '../../messages/part-block.ts';
-import { type AheadPart, Encodable, type EnvoyResource, ResourceOfParts } from '../../messages/resource.ts';
+import { Encodable, type EnvoyResource, type PartToEncode, ResourceOfParts } from '../../messages/resource.ts';
 import { virtualHostsField } from './planned-routes.ts';
 
 /** Routes per piece, which take a few milliseconds. */
@@ -13,7 +13,7 @@ const maxRoutesOfPiece = 256;
 const maxHostsOfBlock = 64;
 
 /** Yields the pieces to encode, then returns the same configuration. */
-export function* routesInPieces(resource: EnvoyResource): Generator<AheadPart | undefined, EnvoyResource> {
+export function* routesInPieces(resource: EnvoyResource): Generator<PartToEncode | undefined, EnvoyResource> {
   if (resource instanceof ResourceOfParts || resource.isEncoded) return resource;
   const { virtualHosts, ...rest } = resource.message as RouteConfiguration;
   const { name, schema } = resource;

@@ -170,7 +170,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
   const hosts = virtualService === undefined ? [hostname] : destinationsOf(virtualService);
   const destinationHosts = new Set(hosts);
   const resolved: HostResolution[] = [];
-  let rules = '';
+  let destinationRulesText = '';
   for (const host of hosts) {
     const { chain } = resolveAlias(host, reach);
     const [first] = chain;
@@ -181,16 +181,16 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
     for (const one of chain) {
       const rule = reach.destinationRuleFor(one);
       inputs.push(one, rule);
-      rules += ` ${serviceText(one)}=${ruleText(rule)}`;
+      destinationRulesText += ` ${serviceText(one)}=${ruleText(rule)}`;
       destinationHosts.add(one.hostname);
     }
     inputs.push(undefined);
-    rules += ';';
+    destinationRulesText += ';';
   }
   const named = `${group?.text ?? hostname} ${aliasServices.map((one) => one.hostname).join()} ${aliasService?.hostname ?? ''}`;
   const client = clientTextOf(virtualService, shape);
   const resolutions = resolved.length === hosts.length ? resolved : undefined;
-  const key = `${named} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${rules}`;
+  const key = `${named} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${destinationRulesText}`;
   return memory.recall('RDS', key, inputs, (): CachedRoutes => {
     const namedAliases = aliasService === undefined ? aliasServices : [aliasService];
     const context: RouteContext = {

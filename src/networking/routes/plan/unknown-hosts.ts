@@ -11,7 +11,7 @@ import type { Service } from '../../../model/services/service.ts';
 import { aliasTarget, isAlias } from '../../../model/services/service-alias.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
-import type { ClientRules, VirtualServicesByHost } from './virtual-services-by-host.ts';
+import type { ClientVirtualServices, VirtualServicesByHost } from './virtual-services-by-host.ts';
 
 /** The only port of hosts without a service. */
 const portOfUnknownHosts = 80;
@@ -24,7 +24,7 @@ export interface UnknownHost {
 
 interface UnknownHosts {
   readonly services: readonly Service[];
-  readonly known: readonly Service[];
+  readonly scopeServices: readonly Service[];
   readonly hosts: readonly UnknownHost[];
 }
 
@@ -33,30 +33,31 @@ const unknownHostsByGroups = new WeakMap<readonly ServiceGroup[], WeakMap<Virtua
 export function unknownHosts(
   selection: RouteSelection,
   groups: readonly ServiceGroup[],
-  rules: ClientRules,
+  virtualServicesOfClient: ClientVirtualServices,
   scope: SidecarScope,
 ): readonly UnknownHost[] {
   if (selection.host !== undefined) return [];
   const find = (): readonly UnknownHost[] => {
     const portOf = portOfUnknown(selection, groups, scope);
-    return [...rules.hosts].flatMap((hostname) => {
+    return [...virtualServicesOfClient.hosts].flatMap((hostname) => {
       const port = portOf(hostname);
-      const virtualService = port === undefined ? undefined : rules.at(port).get(hostname);
+      const virtualService = port === undefined ? undefined : virtualServicesOfClient.forPort(port).get(hostname);
       return port === undefined || virtualService === undefined ? [] : [{ hostname, port, virtualService }];
     });
   };
   // The VirtualServices of a configuration for one port are already those of that port.
-  if (selection.port === undefined && !rules.sameAtAllPorts) return find();
-  const byHost = rules.at(selection.listenerPort);
-  const byRules = unknownHostsByGroups.get(groups) ?? new WeakMap<VirtualServicesByHost, UnknownHosts>();
-  unknownHostsByGroups.set(groups, byRules);
+  if (selection.port === undefined && !virtualServicesOfClient.sameAtAllPorts) return find();
+  const byHost = virtualServicesOfClient.forPort(selection.listenerPort);
+  const cachedByVirtualServices =
+    unknownHostsByGroups.get(groups) ?? new WeakMap<VirtualServicesByHost, UnknownHosts>();
+  unknownHostsByGroups.set(groups, cachedByVirtualServices);
   const { services } = selection.egress;
-  let known = byRules.get(byHost);
-  if (known?.services !== services || known.known !== scope.services) {
-    known = { services, known: scope.services, hosts: find() };
-    byRules.set(byHost, known);
+  let cached = cachedByVirtualServices.get(byHost);
+  if (cached?.services !== services || cached.scopeServices !== scope.services) {
+    cached = { services, scopeServices: scope.services, hosts: find() };
+    cachedByVirtualServices.set(byHost, cached);
   }
-  return known.hosts;
+  return cached.hosts;
 }
 
 /**

@@ -11,55 +11,64 @@ import type { ServiceGroup } from './service-groups.ts';
 export type VirtualServicesByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
 /** VirtualServices with a route for a client, by host. */
-export interface ClientRules {
+export interface ClientVirtualServices {
   /** All hosts with a VirtualService for any client. */
   readonly hosts: Iterable<string>;
   /** No match has a port condition. */
   readonly sameAtAllPorts: boolean;
   /** Returns the same map for ports with the same results. */
-  at(port: number): VirtualServicesByHost;
+  forPort(port: number): VirtualServicesByHost;
 }
 
 /**
  * Of several VirtualServices for a host, the first one with a route for the client applies (§8.5). Those without one
  * are skipped, so that matches for other clients do not leave requests without a route.
  */
-export function clientRules(services: readonly ResolvedVirtualService[], shape: ProxyShape): ClientRules {
-  const { all, conditional, anyPort } = rulesOf(services);
+export function virtualServicesForClient(
+  virtualServices: readonly ResolvedVirtualService[],
+  shape: ProxyShape,
+): ClientVirtualServices {
+  const { firstOfAll, conditional, matchesPort } = indexed(virtualServices);
   const byPort = new Map<number, VirtualServicesByHost>();
-  const at = (port: number): VirtualServicesByHost => {
+  const forPort = (port: number): VirtualServicesByHost => {
     const known = byPort.get(port);
     if (known !== undefined) return known;
-    const rules = conditional.length === 0 ? all : rulesForClient(services, shape, port);
-    byPort.set(port, rules);
-    return rules;
+    const byHost = conditional.length === 0 ? firstOfAll : byHostForClient(virtualServices, shape, port);
+    byPort.set(port, byHost);
+    return byHost;
   };
-  return { hosts: all.keys(), sameAtAllPorts: !anyPort, at };
+  return { hosts: firstOfAll.keys(), sameAtAllPorts: !matchesPort, forPort };
 }
 
 export function virtualServicesOfGroups(
   groups: readonly ServiceGroup[],
-  rules: ClientRules,
+  virtualServicesOfClient: ClientVirtualServices,
   listenerPort: number,
 ): readonly (ResolvedVirtualService | undefined)[] {
-  if (listenerPort !== 0 || rules.sameAtAllPorts) return virtualServicesOfAll(groups, rules.at(listenerPort));
-  return groups.map((group) => virtualServiceOf(group, rules.at(group.port.number)));
+  if (listenerPort !== 0 || virtualServicesOfClient.sameAtAllPorts)
+    return virtualServicesOfAll(groups, virtualServicesOfClient.forPort(listenerPort));
+  return groups.map((group) => virtualServiceOf(group, virtualServicesOfClient.forPort(group.port.number)));
 }
 
-interface Rules {
-  readonly all: VirtualServicesByHost;
+interface IndexedVirtualServices {
+  readonly firstOfAll: VirtualServicesByHost;
   /** VirtualServices with routes only for some clients or ports. */
   readonly conditional: readonly ResolvedVirtualService[];
   /** Whether any of {@link conditional} has a port condition. */
-  readonly anyPort: boolean;
+  readonly matchesPort: boolean;
   /** Results by the {@link conditional} VirtualServices that have no route. */
   readonly byExcluded: Map<string, VirtualServicesByHost>;
 }
 
-const rulesOf = memoizeByObject((services: readonly ResolvedVirtualService[]): Rules => {
-  const conditional = services.filter((service) => !facts(service).appliesToAll);
-  const anyPort = conditional.some((service) => facts(service).matches.some(({ port }) => port !== undefined));
-  return { all: firstByHost(services, noneExcluded), conditional, anyPort, byExcluded: new Map() };
+const indexed = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]): IndexedVirtualServices => {
+  const conditional = virtualServices.filter((service) => !facts(service).appliesToAll);
+  const matchesPort = conditional.some((service) => facts(service).matches.some(({ port }) => port !== undefined));
+  return {
+    firstOfAll: firstByHost(virtualServices, noneExcluded),
+    conditional,
+    matchesPort,
+    byExcluded: new Map(),
+  };
 });
 
 const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
@@ -67,34 +76,34 @@ const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
 /** Cache limit. Few VirtualServices have client conditions, and most clients get equal results. */
 const maxVariants = 64;
 
-function rulesForClient(
-  services: readonly ResolvedVirtualService[],
+function byHostForClient(
+  virtualServices: readonly ResolvedVirtualService[],
   shape: ProxyShape,
   port: number,
 ): VirtualServicesByHost {
-  const { all, conditional, byExcluded } = rulesOf(services);
+  const { firstOfAll, conditional, byExcluded } = indexed(virtualServices);
   const context = { shape, gateway: 'mesh', listenerPort: port };
   const places = conditional.flatMap((service, place) =>
     facts(service).matches.some((match) => appliesTo(match, context)) ? [] : [place],
   );
-  if (places.length === 0) return all;
+  if (places.length === 0) return firstOfAll;
   const key = places.join();
   let byHost = byExcluded.get(key);
   if (byHost === undefined) {
-    byHost = firstByHost(services, new Set(places.map((place) => conditional[place]!)));
+    byHost = firstByHost(virtualServices, new Set(places.map((place) => conditional[place]!)));
     setBounded(byExcluded, key, byHost, maxVariants);
   }
   return byHost;
 }
 
 function firstByHost(
-  services: readonly ResolvedVirtualService[],
+  virtualServices: readonly ResolvedVirtualService[],
   excluded: ReadonlySet<ResolvedVirtualService>,
 ): VirtualServicesByHost {
   const byHost = new Map<string, ResolvedVirtualService>();
-  for (const service of services) {
-    if (excluded.has(service) || facts(service).matches.length === 0) continue;
-    for (const host of service.config.spec.hosts) if (!byHost.has(host)) byHost.set(host, service);
+  for (const virtualService of virtualServices) {
+    if (excluded.has(virtualService) || facts(virtualService).matches.length === 0) continue;
+    for (const host of virtualService.config.spec.hosts) if (!byHost.has(host)) byHost.set(host, virtualService);
   }
   return byHost;
 }

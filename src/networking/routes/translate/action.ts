@@ -115,9 +115,9 @@ export function hashOf(
   destination: Destination,
   context: ActionContext,
 ): WithDependencies<RouteAction_HashPolicy | undefined> {
-  const { service, ruled, port } = resolveDestination(destination, context.listenerPort, context.reach);
-  if (service === undefined || ruled === undefined) return { value: undefined, dependsOn: [] };
-  const rule = context.reach.destinationRuleFor(ruled);
+  const { service, serviceWithRule, port } = resolveDestination(destination, context.listenerPort, context.reach);
+  if (service === undefined || serviceWithRule === undefined) return { value: undefined, dependsOn: [] };
+  const rule = context.reach.destinationRuleFor(serviceWithRule);
   const hash = effectivePolicy(rule?.config.spec, destination.subset ?? '', port).loadBalancer?.consistentHash;
   return { value: hash && hashPolicy(hash), dependsOn: [serviceKey(service), ...(rule?.origins ?? [])] };
 }

@@ -40,20 +40,20 @@ const routesAtATime = 256;
  * route, for the first context that it applies to.
  */
 export function virtualServiceRoutes(
-  service: ResolvedVirtualService,
+  virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
 ): WithDependencies<Route[]> {
-  return atOnce(buildingVirtualServiceRoutes(service, contexts));
+  return atOnce(buildingVirtualServiceRoutes(virtualService, contexts));
 }
 
 /** As {@link virtualServiceRoutes}. Yields, because a VirtualService may have thousands of routes. */
 export function* buildingVirtualServiceRoutes(
-  service: ResolvedVirtualService,
+  virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
 ): Generator<undefined, WithDependencies<Route[]>> {
   const value: Route[] = [];
-  const dependsOn: ConfigKey[] = [...service.origins];
-  const matches = [...matchesOf(service)];
+  const dependsOn: ConfigKey[] = [...virtualService.origins];
+  const matches = [...matchesOf(virtualService)];
   /** Whether a match was translated to a catch-all, by the index of the match. */
   const translated = new Map<number, boolean>();
   for (const context of contexts) {
@@ -61,9 +61,9 @@ export function* buildingVirtualServiceRoutes(
       if (!appliesTo(match, context)) continue;
       let takesAll = translated.get(place);
       if (takesAll === undefined) {
-        const route = toRoute(http, match, service, context);
+        const route = toRoute(http, match, virtualService, context);
         if (route === undefined) continue;
-        value.push(withOrigins(route.value, httpRouteOrigins(service, index)));
+        value.push(withOrigins(route.value, httpRouteOrigins(virtualService, index)));
         for (const key of route.dependsOn) dependsOn.push(key);
         if (value.length % routesAtATime === 0) yield undefined;
         takesAll = isCatchAll(route.value.match!);
@@ -175,15 +175,15 @@ type Action = NonNullable<Init<typeof RouteSchema>['action']>;
 
 function actionOf(http: HttpRoute, context: RouteContext): WithDependencies<Action> | undefined {
   const { redirect, directResponse: response } = http;
-  if (redirect) return alone({ case: 'redirect', value: redirectAction(redirect, context.listenerPort) });
-  if (response) return alone({ case: 'directResponse', value: directResponse(response) });
+  if (redirect) return withoutDependencies({ case: 'redirect', value: redirectAction(redirect, context.listenerPort) });
+  if (response) return withoutDependencies({ case: 'directResponse', value: directResponse(response) });
   const destinations = usedDestinations(http);
   if (destinations.length === 0) return undefined;
   const { value, dependsOn } = forwardAction(http, destinations, context);
   return { value: { case: 'route', value }, dependsOn };
 }
 
-function alone(value: Action): WithDependencies<Action> {
+function withoutDependencies(value: Action): WithDependencies<Action> {
   return { value, dependsOn: [] };
 }
 

@@ -18,8 +18,8 @@ const conditionsOf = memoizeByObject(({ config }: ResolvedVirtualService): Serve
 });
 
 /** Servers with equal texts get equal routes of the VirtualService. */
-export function serverText(service: ResolvedVirtualService, { gateway, server }: GatewayServer): string {
-  const { gateways, ports } = conditionsOf(service);
+export function serverText(virtualService: ResolvedVirtualService, { gateway, server }: GatewayServer): string {
+  const { gateways, ports } = conditionsOf(virtualService);
   const name = gatewayName(gateway);
   const { number } = server.port;
   return `${gateways.has(name) ? name : ''} ${ports.has(number) ? number : ''}`;
@@ -27,6 +27,6 @@ export function serverText(service: ResolvedVirtualService, { gateway, server }:
 
 /** Server ports in matches of VirtualServices. */
 export const matchedPorts = memoizeByObject(
-  (services: readonly ResolvedVirtualService[]): ReadonlySet<number> =>
-    new Set(services.flatMap((service) => [...conditionsOf(service).ports])),
+  (virtualServices: readonly ResolvedVirtualService[]): ReadonlySet<number> =>
+    new Set(virtualServices.flatMap((virtualService) => [...conditionsOf(virtualService).ports])),
 );

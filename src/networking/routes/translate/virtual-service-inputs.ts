@@ -11,50 +11,51 @@ interface Facts {
 }
 
 /** Hosts whose services and DestinationRules the routes depend on. */
-export function destinationsOf(service: ResolvedVirtualService): readonly string[] {
-  return facts(service).destinations;
+export function destinationsOf(virtualService: ResolvedVirtualService): readonly string[] {
+  return facts(virtualService).destinations;
 }
 
 /** Equal for shapes with equal routes. Usually empty, because few VirtualServices match client properties. */
-export function shapeTextFor(service: ResolvedVirtualService | undefined, shape: ProxyShape): string {
-  return service !== undefined && facts(service).matchesSources ? labelsText(shape.labels) : '';
+export function shapeTextFor(virtualService: ResolvedVirtualService | undefined, shape: ProxyShape): string {
+  return virtualService !== undefined && facts(virtualService).matchesSources ? labelsText(shape.labels) : '';
 }
 
 /** Equal for namespaces with equal routes. Usually empty. */
-export function namespaceTextFor(service: ResolvedVirtualService | undefined, namespace: string): string {
-  return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
+export function namespaceTextFor(virtualService: ResolvedVirtualService | undefined, namespace: string): string {
+  return virtualService !== undefined && facts(virtualService).matchesNamespaces ? namespace : '';
 }
 
 /** Whether routes depend on the client, apart from the resolution of hosts. */
-export function dependsOnClient(service: ResolvedVirtualService): boolean {
-  const { matchesSources, matchesNamespaces } = facts(service);
+export function dependsOnClient(virtualService: ResolvedVirtualService): boolean {
+  const { matchesSources, matchesNamespaces } = facts(virtualService);
   return matchesSources || matchesNamespaces;
 }
 
-const anyMatchesSources = memoizeByObject((services: readonly ResolvedVirtualService[]) =>
-  services.some((service) => facts(service).matchesSources),
+const anyMatchesSources = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]) =>
+  virtualServices.some((virtualService) => facts(virtualService).matchesSources),
 );
 
 /** The shape's labels if any of the VirtualServices matches labels. */
-export function labelsIfMatched(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
-  return anyMatchesSources(services) ? labelsText(shape.labels) : '';
+export function labelsIfMatched(virtualServices: readonly ResolvedVirtualService[], shape: ProxyShape): string {
+  return anyMatchesSources(virtualServices) ? labelsText(shape.labels) : '';
 }
 
-const anyMatchesNamespaces = memoizeByObject((services: readonly ResolvedVirtualService[]) =>
-  services.some((service) => facts(service).matchesNamespaces),
+const anyMatchesNamespaces = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]) =>
+  virtualServices.some((virtualService) => facts(virtualService).matchesNamespaces),
 );
 
-export function namespaceIfMatched(services: readonly ResolvedVirtualService[], namespace: string): string {
-  return anyMatchesNamespaces(services) ? namespace : '';
+export function namespaceIfMatched(virtualServices: readonly ResolvedVirtualService[], namespace: string): string {
+  return anyMatchesNamespaces(virtualServices) ? namespace : '';
 }
 
 /** Hosts whose services and DestinationRules the routes of any of these VirtualServices depend on. */
-export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = memoizeByObject(
-  (services) => new Set(services.flatMap((service) => destinationsOf(service))),
-);
+export const destinationsOfAll: (virtualServices: readonly ResolvedVirtualService[]) => ReadonlySet<string> =
+  memoizeByObject(
+    (virtualServices) => new Set(virtualServices.flatMap((virtualService) => destinationsOf(virtualService))),
+  );
 
-const facts = memoizeByObject((service: ResolvedVirtualService): Facts => {
-  const { spec } = service.config;
+const facts = memoizeByObject((virtualService: ResolvedVirtualService): Facts => {
+  const { spec } = virtualService.config;
   const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);
   return {
     destinations: [...destinationHosts(spec)],

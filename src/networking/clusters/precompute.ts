@@ -8,7 +8,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
 /** Precomputes shared clusters service by service, because building all clusters at once takes long. */
-export function* clustersAhead(
+export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
