@@ -41,8 +41,8 @@ interface Agent {
 async function startAgent(
   options: { statusPort?: number; folder?: string; role?: string; flags?: string[]; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Agent> {
-  const made = options.folder === undefined ? temporaryFolder() : undefined;
-  const folder = options.folder ?? made!.path;
+  const parent = options.folder === undefined ? temporaryFolder() : undefined;
+  const folder = options.folder ?? parent!.path;
   const adminPort = await freePort();
   const statusPort = options.statusPort ?? (await freePort());
   const certificates = join(folder, 'certs');
@@ -71,7 +71,7 @@ async function startAgent(
     await until('the Envoys are gone', () => envoysOf(folder).length === 0);
     // Removes what a killed agent leaves, because no other agent follows.
     if (existsSync(join(folder, 'run'))) (await claimBaseId({ runDir: join(folder, 'run') })).release();
-    made?.[Symbol.dispose]();
+    parent?.[Symbol.dispose]();
   });
   const admin = createAdminClient('127.0.0.1', adminPort);
   return {
@@ -114,17 +114,17 @@ function envoysOf(folder: string): number[] {
 }
 
 async function until(
-  what: string,
+  condition: string,
   holds: () => boolean | Promise<boolean>,
   context: () => string = () => '',
 ): Promise<void> {
   const deadline = performance.now() + defaultDeadlineMs;
   for (;;) {
-    const answer = await Promise.resolve()
+    const statusResponse = await Promise.resolve()
       .then(holds)
       .catch(() => false);
-    if (answer) return;
-    if (performance.now() > deadline) throw new Error(`not in ${defaultDeadlineMs} ms: ${what}\n${context()}`);
+    if (statusResponse) return;
+    if (performance.now() > deadline) throw new Error(`not in ${defaultDeadlineMs} ms: ${condition}\n${context()}`);
     await sleep(20);
   }
 }
@@ -219,9 +219,9 @@ test('stops immediately on the second signal, whatever the drain time', async ()
 });
 
 test('recreates missing temporary directories, and reports each failed attempt while it cannot', async () => {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  const temporary = join(made.path, 'tmp');
+  const parent = temporaryFolder();
+  onTestFinished(() => parent[Symbol.dispose]());
+  const temporary = join(parent.path, 'tmp');
   mkdirSync(temporary);
   const agent = await startAgent({ env: { TMPDIR: temporary } });
   const runDir = join(agent.folder, 'run');
@@ -230,11 +230,11 @@ test('recreates missing temporary directories, and reports each failed attempt w
   for (const _ of ['first', 'second']) {
     rmSync(temporary, { recursive: true, force: true });
     rmSync(runDir, { recursive: true, force: true });
-    const [before] = agent.envoys();
-    process.kill(before!, 'SIGKILL');
+    const [firstPid] = agent.envoys();
+    process.kill(firstPid!, 'SIGKILL');
     await until(
       'another Envoy is live',
-      async () => !agent.envoys().includes(before!) && (await agent.ready()),
+      async () => !agent.envoys().includes(firstPid!) && (await agent.ready()),
       agent.output,
     );
   }
@@ -261,14 +261,14 @@ test('reports a certificate that Envoy rejects without a restart, and restarts f
   const good = authority.issue(['a']);
   const put = (certificate: string, key: string): void =>
     replaceFiles(agent.certificates, { 'tls.crt': certificate, 'tls.key': key });
-  const told = (what: string): Promise<void> =>
-    until(`told: ${what}`, () => agent.output().includes(what), agent.output);
+  const untilLogged = (condition: string): Promise<void> =>
+    until(`told: ${condition}`, () => agent.output().includes(condition), agent.output);
 
   put(good.privateKey, good.privateKey);
-  await told('tls.crt must contain a certificate, got a private key');
+  await untilLogged('tls.crt must contain a certificate, got a private key');
   put(weak.certificate, weak.privateKey);
-  await told(`Envoy rejects ${agent.certificates}/tls.crt: `);
-  await told('(block 1: RSA 1024 bits)');
+  await untilLogged(`Envoy rejects ${agent.certificates}/tls.crt: `);
+  await untilLogged('(block 1: RSA 1024 bits)');
   expect(agent.envoys()).toHaveLength(1);
   put(good.certificate, good.privateKey);
   await agent.live(1);
@@ -300,8 +300,8 @@ test('warns about unknown flags, and is not ready with --applicationPorts that E
   const agent = await startAgent({ flags: ['--fromTheFuture', 'x', '--applicationPorts', '8080'] });
   await agent.live(0);
   expect(linesOf(agent.lines(), 'option.unknown', { flags: /--fromTheFuture/ })).toHaveLength(1);
-  const says = 'no inbound listener for any application port (8080)';
-  await until('it says why', async () => !(await agent.ready()) && agent.output().includes(says), agent.output);
+  const unservedText = 'no inbound listener for any application port (8080)';
+  await until('it says why', async () => !(await agent.ready()) && agent.output().includes(unservedText), agent.output);
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
 });
@@ -319,11 +319,11 @@ test('§1.3 DISABLE_ENVOY: starts no Envoy, and serves until stopped', async () 
 });
 
 /** An Envoy that records its invocations. */
-function notingEnvoy(): { path: string; asked: () => string[] } {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  const path = join(made.path, 'envoy');
-  const log = join(made.path, 'asked');
+function recordingEnvoy(): { path: string; invocations: () => string[] } {
+  const parent = temporaryFolder();
+  onTestFinished(() => parent[Symbol.dispose]());
+  const path = join(parent.path, 'envoy');
+  const log = join(parent.path, 'asked');
   writeFileSync(path, `#!/bin/sh\necho "$@" | tr '\\n' ' ' >>${log}; echo >>${log}\nexec ${envoyBinary()} "$@"\n`, {
     mode: 0o755,
   });
@@ -334,7 +334,7 @@ function notingEnvoy(): { path: string; asked: () => string[] } {
   };
   return {
     path,
-    asked: () =>
+    invocations: () =>
       existsSync(log)
         ? readFileSync(log, 'utf8')
             .split('\n')
@@ -346,29 +346,29 @@ function notingEnvoy(): { path: string; asked: () => string[] } {
 }
 
 test('validates flags and bootstrap with one Envoy before the first start', async () => {
-  const envoy = notingEnvoy();
+  const envoy = recordingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path] });
   await agent.live(0);
-  expect(envoy.asked().slice(0, 2)).toEqual(['judgement', 'service']);
+  expect(envoy.invocations().slice(0, 2)).toEqual(['judgement', 'service']);
   // The earlier validation is not valid for a later start.
   agent.process.kill('SIGHUP');
   await agent.live(1);
   // On a busy host a child may be started more than once.
-  expect(envoy.asked().slice(0, 3)).toEqual(['judgement', 'service', 'judgement']);
+  expect(envoy.invocations().slice(0, 3)).toEqual(['judgement', 'service', 'judgement']);
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
 });
 
 test('exits with code 255 and starts no Envoy if Envoy rejects its flags', async () => {
-  const envoy = notingEnvoy();
+  const envoy = recordingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path, '--proxyComponentLogLevel', 'nonsense:info'] });
   expect((await agent.exit()).code).toBe(255);
   expect(agent.output()).toMatch(/Envoy rejects its command line: .*nonsense.* \[FLAG_INVALID\]/);
-  expect(envoy.asked()).not.toContain('service');
+  expect(envoy.invocations()).not.toContain('service');
 });
 
 test('exits with code 255, one message and no Envoy if Envoy rejects the bootstrap override', async () => {
-  const envoy = notingEnvoy();
+  const envoy = recordingEnvoy();
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const file = join(folder.path, 'override.yaml');
@@ -378,7 +378,7 @@ test('exits with code 255, one message and no Envoy if Envoy rejects the bootstr
   expect((await agent.exit()).code).toBe(255);
   expect(agent.output()).toContain(`ISTIO_BOOTSTRAP_OVERRIDE ${file}:2:3: admin.profile_pathh: `);
   expect(agent.output().match(/profile_pathh/g)).toHaveLength(1);
-  expect(envoy.asked()).not.toContain('service');
+  expect(envoy.invocations()).not.toContain('service');
 });
 
 test('resolves and counts DNS queries of a sidecar with ISTIO_META_DNS_CAPTURE, and exits if the port is in use', async () => {

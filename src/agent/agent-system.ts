@@ -27,7 +27,7 @@ import type { SignalInbox } from './signals.ts';
 import { agentLog } from './status/agent-log.ts';
 import { AgentMetrics } from './status/agent-metrics.ts';
 import { agentStates } from './status/agent-states.ts';
-import { LivingEpochs } from './status/living-epochs.ts';
+import { RunningEpochs } from './status/running-epochs.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 
 /**
@@ -62,34 +62,37 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   }
   const xds = new XdsActivity();
   const metrics = new AgentMetrics(undefined, program.unwrittenLines, xds);
-  metrics.identityIs(options.identity.settings);
-  const openFence = lastFence(log, metrics);
+  metrics.setIdentity(options.identity.settings);
+  const stopErrorLog = logUncaughtErrors(log, metrics);
   const stopLogging = logRecords(recorder, log.scope('agent'), {
     states: agentStates,
     entry: agentLog(),
   });
   recorder.observe((record) => metrics.observe(record));
-  const living = new LivingEpochs();
+  const living = new RunningEpochs();
   recorder.observe((record) => living.observe(record));
   const ending = new RunEnd('agent');
   const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
-    const { machine, verdict } = await agentWithEffects(program, net, { metrics, xds, living });
+    const { machine, firstValidation } = await agentWithEffects(program, net, { metrics, xds, living });
     const actor = startRoot(machine, {
       id: 'agent',
       input: { settings: agentSettings(program) },
       recorder,
       onError: () => {},
     });
-    const stopKeeping = net.record && keepRecord(actor, net.record);
+    const stopRecording = net.record && recordChanges(actor, net.record);
     try {
       // Flags that Envoy rejects end the agent before it has started.
-      const output = await Promise.race([whenDone(actor), ...(verdict === undefined ? [] : [verdict.refusal()])]);
+      const output = await Promise.race([
+        whenDone(actor),
+        ...(firstValidation === undefined ? [] : [firstValidation.refusal()]),
+      ]);
       if (output === undefined) throw new Error('agent state machine ended without a result');
       return { ...output, exitCode: exitCodeWith(output.exitCode, net.signals) };
     } finally {
-      verdict?.end();
-      stopKeeping?.();
+      firstValidation?.end();
+      stopRecording?.();
       actor.stop();
     }
   } finally {
@@ -102,14 +105,14 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
       if (ending.isFailure) log.error('agent.failed', { result });
       else log.info('agent.exited', { result });
     }
-    openFence();
+    stopErrorLog();
   }
 }
 
 /** Includes orders received after the charts ended. */
-function exitCodeWith(exitCode: number, { heard, waiting }: SignalInbox): number {
+function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): number {
   const due = dueOrdersOf(exitCode);
-  return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], heard);
+  return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], counts);
 }
 
 /**
@@ -117,7 +120,7 @@ function exitCodeWith(exitCode: number, { heard, waiting }: SignalInbox): number
  *
  * @returns stops recording
  */
-function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
+function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
   const follow = (): void => {
     const found = agent.system.get('supervisor') as ActorRefFrom<typeof supervisorMachine> | undefined;
@@ -125,7 +128,7 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
     supervisor = found;
     const write = (snapshot: SnapshotFrom<typeof supervisorMachine>): void => {
       // During an adoption the existing record stays.
-      if (snapshot.context.adopted.length === 0) record.supervisorKnows(persistedStateOf(snapshot.context));
+      if (snapshot.context.adopted.length === 0) record.recordState(persistedStateOf(snapshot.context));
     };
     write(found.getSnapshot());
     found.subscribe(write);
@@ -140,10 +143,10 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
  *
  * @returns stops it
  */
-function lastFence(log: Logger, metrics: AgentMetrics): () => void {
+function logUncaughtErrors(log: Logger, metrics: AgentMetrics): () => void {
   const report = faultLog(log, 'fault.uncaught');
   return catchUncaught((error, origin) => {
-    metrics.errorEscaped(origin);
+    metrics.countUncaught(origin);
     report(error, { origin });
   });
 }

@@ -23,19 +23,19 @@ import { grpcBootstrapWithEffects } from './bootstrap/grpc-bootstrap.effects.ts'
 import { buildNode, nodeIdOf } from './bootstrap/node-metadata.ts';
 import { adminOf, buildPrepareEnvironment, scratchFolders } from './bootstrap/preparation.ts';
 import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
-import { wayToControlPlane, workloadXds } from './control-plane-way.ts';
+import { controlPlaneConnections, workloadXds } from './control-plane-connections.ts';
 import { type DnsEnvironment, dnsWithEffects } from './dns/dns.effects.ts';
 import { DnsCounts } from './dns/dns-counts.ts';
 import type { DnsOptions } from './dns/dns-options.ts';
 import { DnsTables } from './dns/dns-tables.ts';
-import { parentDeathGuard, usualGuard } from './envoy/parent-death.ts';
-import { ToldFiles } from './envoy/record/told-files.ts';
+import { parentDeathGuard, setprivGuard } from './envoy/parent-death.ts';
+import { StoredFiles } from './envoy/record/stored-files.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
 import { isCredentialServerReachable } from './identity/credential-server.ts';
 import { DistributedRoots } from './identity/distributed-roots.ts';
 import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
-import { patchesBootstrap, resumeWhatRuns } from './replacement/agent-replacement.ts';
+import { adoptFromKilled, patchesBootstrap } from './replacement/agent-replacement.ts';
 import { predecessorWithEffects } from './replacement/predecessor.effects.ts';
 import { successorWithEffects } from './replacement/successor.effects.ts';
 import type { SafetyNet } from './safety-net.ts';
@@ -46,7 +46,7 @@ import { secretsWithEffects } from './secrets/secrets.effects.ts';
 import { signals } from './signals.ts';
 import type { AgentMetrics } from './status/agent-metrics.ts';
 import { ApplicationProber } from './status/application-prober.ts';
-import type { LivingEpochs } from './status/living-epochs.ts';
+import type { RunningEpochs } from './status/running-epochs.ts';
 import { statusWithEffects } from './status/status.effects.ts';
 import { supervision } from './supervision.ts';
 import { WasmCounts } from './wasm/wasm-counts.ts';
@@ -55,7 +55,7 @@ import type { XdsActivity } from './xds/xds-activity.ts';
 export async function agentWithEffects(
   program: AgentProgram,
   net: SafetyNet,
-  { metrics, xds, living }: { metrics: AgentMetrics; xds: XdsActivity; living: LivingEpochs },
+  { metrics, xds, living }: { metrics: AgentMetrics; xds: XdsActivity; living: RunningEpochs },
 ) {
   const { options, log, access, trace } = program;
   const { config } = options;
@@ -70,16 +70,16 @@ export async function agentWithEffects(
   metrics.withSecrets(counts);
   const wasmCounts = new WasmCounts();
   metrics.withWasm(wasmCounts);
-  const told = new DistributedRoots();
+  const distributedRoots = new DistributedRoots();
   const { table, baseIds, binaries, record } = net;
-  const kept = record && new ToldFiles(record.directory);
+  const kept = record && new StoredFiles(record.directory);
   const patches = new BootstrapPatches(kept);
   const credentialTurns = new FileTurns();
-  const way = wayToControlPlane(program, { vault, told, turns: credentialTurns });
+  const connections = controlPlaneConnections(program, { vault, distributedRoots, turns: credentialTurns });
   const prepared = options.runsEnvoy
     ? buildPrepareEnvironment(program, net, {
         admin,
-        guard: usualGuard,
+        guard: setprivGuard,
         turns,
         scratch: scratchFolders(runDir, config),
         hasCredentialServer,
@@ -88,15 +88,15 @@ export async function agentWithEffects(
     : undefined;
   // Envoy validates while other components are created. Without a guard, or for an adopted Envoy, which was already validated, nothing is validated
   // here.
-  const isFirst = net.record?.isThere !== true;
-  const verdict = prepared && isFirst ? new FirstValidation(prepared) : undefined;
+  const isFirst = net.record?.exists !== true;
+  const firstValidation = prepared && isFirst ? new FirstValidation(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
   const ownership = new Ownership(program.succeeds !== true);
   const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
   const passedOn = { table, baseIds, binaries, runDir, ownership, needed, log: log.scope('agent') };
-  const inheritance = record && kept && { ...passedOn, record, told: kept };
-  await beginWithNames(names, kept);
-  if (prepared && patchesBootstrap(options)) await beginWithPatches(patches, prepared, program);
+  const inheritance = record && kept && { ...passedOn, record, storedFiles: kept };
+  await restoreNames(names, kept);
+  if (prepared && patchesBootstrap(options)) await restorePatches(patches, prepared, program);
   const { ports } = net;
   ownership.onAcquired(async () => ports?.listen());
   const shared = options.liveRestore ? { ownership } : {};
@@ -108,19 +108,19 @@ export async function agentWithEffects(
       claimBaseIds: fromPromise<ClaimedIds, { succeeds: boolean }>(() =>
         inOneLine(async () => {
           if (program.succeeds) return { baseIds: [], sweptFiles: [] };
-          const resumed = inheritance && (await resumeWhatRuns(inheritance));
+          const resumed = inheritance && (await adoptFromKilled(inheritance));
           if (resumed !== undefined) return resumed;
           const { baseId, hotRestart, runsEnvoy } = options;
           if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
           const withSpare = hotRestart && !config.customConfigFile;
           const claimed = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
-          net.record?.keep(claimed.baseIds, { binaries: net.binaries });
+          net.record?.startRecording(claimed.baseIds, { binaries: net.binaries });
           return claimed;
         }),
       ),
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         if (input.keeps) {
-          net.baseIds.letGoAll();
+          net.baseIds.handOverAll();
           ports?.handOver();
           await ownership.leave();
           return;
@@ -138,7 +138,7 @@ export async function agentWithEffects(
         runsEnvoy: options.runsEnvoy,
         metrics,
         ports: servingPorts(options),
-        newest: () => living.newest,
+        newestEpoch: () => living.newest,
         prober: applicationProber(options, log),
         applicationMetrics: options.status.applicationMetrics,
         drain: options.role === 'sidecar' ? 'inboundonly' : 'all',
@@ -165,30 +165,38 @@ export async function agentWithEffects(
         credentialTurns,
         vault,
         counts,
-        told,
+        distributedRoots,
         ...shared,
       }),
       ...(meshMetrics && { accessLogs: accessLogsWithEffects({ metrics: meshMetrics, ...shared }) }),
       grpcBootstrap: grpcBootstrapWithEffects({ options, hasCredentialServer, log: log.scope('agent') }),
       ...(prepared &&
         patchesBootstrap(options) && {
-          bootstrapPatches: bootstrapPatchesWithEffects(prepared, { way, patches, log }),
+          bootstrapPatches: bootstrapPatchesWithEffects(prepared, { way: connections, patches, log }),
         }),
-      xdsProxy: workloadXds(program, { activity: xds, names, told, way, wasmCounts, ...shared, ...(kept && { kept }) }),
-      ...(preparation && supervision(program, net, { preparation, verdict, xds })),
+      xdsProxy: workloadXds(program, {
+        activity: xds,
+        names,
+        distributedRoots,
+        way: connections,
+        wasmCounts,
+        ...shared,
+        ...(kept && { kept }),
+      }),
+      ...(preparation && supervision(program, net, { preparation, firstValidation, xds })),
     },
   });
-  return { machine, verdict };
+  return { machine, firstValidation };
 }
 
 /** All workloads have the same configuration, so Envoy passes the claim on with the labels of requests. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
-  const own = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
-  process.env[peerVariable] = peerClaimText(own);
+  const workload = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
+  process.env[peerVariable] = peerClaimText(workload);
   const reported = new Set<string>();
   return new MeshMetrics({
-    localWorkload: own,
+    localWorkload: workload,
     version: packageVersion(),
     limits: { maxLabelSets: options.standardMetrics!.maxLabelSets },
     onFolding: ({ metric, reason, limit }) => {
@@ -202,7 +210,7 @@ function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: bool
 function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {
   const { probes, destination, source, http2Probes: http2, keepsProbeConnections } = status;
   // A separate connection pool, so that connections kept open by probes do not block others.
-  const kept = keepsProbeConnections ? { kept: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
+  const kept = keepsProbeConnections ? { keepAliveAgent: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
   return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
 }
 
@@ -221,20 +229,20 @@ function dnsOf(
 }
 
 /** Uses the name table of the previous agent; without it, queries for mesh names would be forwarded. */
-async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | undefined): Promise<void> {
+async function restoreNames(names: DnsTables | undefined, kept: StoredFiles | undefined): Promise<void> {
   const table = names && kept?.read('name-table');
   // Ignores an invalid table.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 
 /** A newer agent that cannot use the older one's patches exits, and the older one continues. Other agents request the patches again. */
-async function beginWithPatches(
+async function restorePatches(
   patches: BootstrapPatches,
   prepared: PrepareEnvironment,
   { succeeds }: AgentProgram,
 ): Promise<void> {
   try {
-    await patches.begin(unpatched(prepared));
+    await patches.restore(unpatched(prepared));
   } catch (error) {
     if (succeeds) throw error;
   }
@@ -243,7 +251,7 @@ async function beginWithPatches(
 /** A custom bootstrap may have any ports, or none. */
 function servingPorts({ config, addresses, ...options }: ProxyOptions): ServingPorts {
   const { envoyStatusPort, envoyPrometheusPort } = options;
-  const own = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];
-  const port = config.customConfigFile ? undefined : own.find((one) => one !== 0);
+  const ownPorts = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];
+  const port = config.customConfigFile ? undefined : ownPorts.find((one) => one !== 0);
   return { host: localAddresses(addresses).localhost, port };
 }

@@ -25,7 +25,7 @@ export class SafetyNet {
   /** Active until the process ends, so that no signal interrupts the clean-up or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
-    if (this.table.letsGo) return;
+    if (this.table.isHandedOver) return;
     this.table.killAll();
     this.ports?.end();
     this.record?.close();
@@ -34,7 +34,7 @@ export class SafetyNet {
 
   constructor({ binary, options, succeeds }: AgentProgram) {
     // Until this agent has control, an older one may resume what it adopts.
-    if (succeeds) this.table.letGo();
+    if (succeeds) this.table.handOver();
     this.binaries = new EnvoyBinaries(binary);
     this.record = options.liveRestore
       ? new AgentRecord(chooseRunDir(options.runDir, options.config.configPath))
@@ -45,8 +45,8 @@ export class SafetyNet {
   }
 
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
-    if (this.table.letsGo) {
-      this.baseIds.letGoAll();
+    if (this.table.isHandedOver) {
+      this.baseIds.handOverAll();
       this.binaries.close();
       process.off('exit', this.#onExit);
       return [];

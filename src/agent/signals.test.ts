@@ -12,23 +12,23 @@ const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEm
  *
  * @returns received signals, and how to stop it
  */
-function listener(inbox: SignalInbox): { told: unknown[]; stop: () => void } {
-  const told: unknown[] = [];
+function listener(inbox: SignalInbox): { events: unknown[]; stop: () => void } {
+  const events: unknown[] = [];
   const parent = setup({ actors: { signals: signals(inbox) } }).createMachine({
     invoke: { src: 'signals' },
-    on: { '*': { actions: ({ event }) => void told.push(event) } },
+    on: { '*': { actions: ({ event }) => void events.push(event) } },
   });
   const actor = createActor(parent).start();
-  return { told, stop: () => actor.stop() };
+  return { events, stop: () => actor.stop() };
 }
 
 const received = (signal: string): object => ({ type: 'signal.received', signal });
 
 test('delivers each handled signal', () => {
   const source = emitter();
-  const { told } = listener(new SignalInbox({ source }));
+  const { events } = listener(new SignalInbox({ source }));
   for (const signal of handledSignals) source.emit(signal, signal);
-  expect(told).toEqual(handledSignals.map(received));
+  expect(events).toEqual(handledSignals.map(received));
 });
 
 test('delivers queued signals first, and once', () => {
@@ -36,9 +36,9 @@ test('delivers queued signals first, and once', () => {
   const inbox = new SignalInbox({ source });
   source.emit('SIGTERM', 'SIGTERM');
   source.emit('SIGUSR1', 'SIGUSR1');
-  const { told } = listener(inbox);
+  const { events } = listener(inbox);
   source.emit('SIGTERM', 'SIGTERM');
-  expect(told).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
+  expect(events).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
 });
 
 test('encodes due orders and the number of received signals in the exit code of a hand-over', () => {
@@ -46,26 +46,26 @@ test('encodes due orders and the number of received signals in the exit code of 
   const inbox = new SignalInbox({ source });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
   expect(inbox.waiting).toHaveLength(5);
-  expect(inbox.heard.get('SIGHUP')).toBe(4);
-  expect(successionExitCodeOf([], inbox.heard)).toBe(75 + 4 + 12);
-  const { told, stop } = listener(inbox);
-  expect(told).toHaveLength(5);
+  expect(inbox.counts.get('SIGHUP')).toBe(4);
+  expect(successionExitCodeOf([], inbox.counts)).toBe(75 + 4 + 12);
+  const { events, stop } = listener(inbox);
+  expect(events).toHaveLength(5);
   expect(inbox.waiting).toEqual([]);
   stop();
   source.emit('SIGUSR1', 'SIGUSR1');
   expect(inbox.waiting).toEqual(['SIGUSR1']);
-  expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.heard)).toBe(75 + 1 + 2 + 4 + 24);
+  expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.counts)).toBe(75 + 1 + 2 + 4 + 24);
 });
 
 test('decodes due orders from exit codes of a hand-over only', () => {
   const dues: DueOrder[][] = [[], ['SIGHUP'], ['SIGUSR1'], ['SIGHUP', 'SIGUSR1']];
   for (const due of dues)
     for (const [hups, usr1s] of [0, 1, 2, 3, 4].flatMap((one) => [0, 1, 2, 7].map((other) => [one, other] as const))) {
-      const heard = new Map<Signal, number>([
+      const counts = new Map<Signal, number>([
         ['SIGHUP', hups],
         ['SIGUSR1', usr1s],
       ]);
-      expect(dueOrdersOf(successionExitCodeOf(due, heard))).toEqual(due);
+      expect(dueOrdersOf(successionExitCodeOf(due, counts))).toEqual(due);
     }
   for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueOrdersOf(code)).toBeUndefined();
 });
@@ -73,17 +73,17 @@ test('decodes due orders from exit codes of a hand-over only', () => {
 test('ignores a signal after the effect has ended', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
-  const { told, stop } = listener(inbox);
+  const { events, stop } = listener(inbox);
   stop();
   for (const signal of handledSignals) expect(source.emit(signal, signal)).toBe(true);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
 test('leaves terminal signals to the launcher if it is running', () => {
   const source = emitter();
-  const { told } = listener(new SignalInbox({ source, terminalIsAnothers: true }));
+  const { events } = listener(new SignalInbox({ source, terminalIsAnothers: true }));
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM']) expect(source.emit(signal, signal)).toBe(true);
-  expect(told).toEqual([received('SIGTERM')]);
+  expect(events).toEqual([received('SIGTERM')]);
 });
 
 test('detects the launcher as the parent process, not by an inherited environment', () => {

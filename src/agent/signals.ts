@@ -18,13 +18,13 @@ export type SignalSource = Pick<NodeJS.Process, 'on'>;
 export class SignalInbox {
   readonly #ignored: ReadonlySet<Signal>;
   readonly #waiting: Signal[] = [];
-  readonly #heard = new Map<Signal, number>();
+  readonly #counts = new Map<Signal, number>();
   #listener: ((signal: Signal) => void) | undefined;
 
   /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM, see {@link startedByLauncher} */
   constructor({ source = process as SignalSource, terminalIsAnothers = false } = {}) {
     this.#ignored = new Set(terminalIsAnothers ? (['SIGINT', 'SIGQUIT'] as const) : []);
-    for (const signal of handledSignals) source.on(signal, this.#hear);
+    for (const signal of handledSignals) source.on(signal, this.#receive);
   }
 
   /** @returns removes the listener */
@@ -37,8 +37,8 @@ export class SignalInbox {
   }
 
   /** How often each signal was received. */
-  get heard(): ReadonlyMap<Signal, number> {
-    return this.#heard;
+  get counts(): ReadonlyMap<Signal, number> {
+    return this.#counts;
   }
 
   /** Queued signals. */
@@ -46,10 +46,10 @@ export class SignalInbox {
     return this.#waiting;
   }
 
-  readonly #hear = (name: NodeJS.Signals): void => {
+  readonly #receive = (name: NodeJS.Signals): void => {
     const signal = name as Signal;
     if (this.#ignored.has(signal)) return;
-    this.#heard.set(signal, (this.#heard.get(signal) ?? 0) + 1);
+    this.#counts.set(signal, (this.#counts.get(signal) ?? 0) + 1);
     if (this.#listener === undefined) this.#waiting.push(signal);
     else this.#listener(signal);
   };

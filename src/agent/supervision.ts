@@ -20,9 +20,9 @@ export function supervision(
   net: SafetyNet,
   {
     preparation,
-    verdict,
+    firstValidation,
     xds,
-  }: { preparation: PrepareEnvironment; verdict: FirstValidation | undefined; xds: XdsActivity },
+  }: { preparation: PrepareEnvironment; firstValidation: FirstValidation | undefined; xds: XdsActivity },
 ) {
   const { options, log } = program;
   const { admin, guard, turns } = preparation;
@@ -37,7 +37,7 @@ export function supervision(
   };
   return {
     supervisor: supervisorWithEffects({
-      epoch: epochOf(program, net, { ...preparation, verdict }, xds),
+      epoch: epochOf(program, net, { ...preparation, firstValidation }, xds),
       shutdown: shutdownWithEffects({ adminAt: adminsAt(admin.host), ownPorts }),
       binaries: net.binaries,
       newest,
@@ -46,7 +46,7 @@ export function supervision(
       binaries: net.binaries,
       turns,
       hotRestart: options.hotRestart,
-      words: envoyArguments(envoyFlags(options), { configFile: '/none', epoch: 0, baseId: 0 }),
+      envoyArguments: envoyArguments(envoyFlags(options), { configFile: '/none', epoch: 0, baseId: 0 }),
       validate: (path, signal) => validateBootstrapWith(preparation, path, signal),
     }),
     certWatcher: certWatcherWithEffects(newest, turns, log),
@@ -56,14 +56,14 @@ export function supervision(
 function epochOf(
   { options, log, recorder }: AgentProgram,
   { table, record }: Pick<SafetyNet, 'table' | 'record'>,
-  preparation: PrepareEnvironment & { readonly verdict: FirstValidation | undefined },
+  preparation: PrepareEnvironment & { readonly firstValidation: FirstValidation | undefined },
   xds: XdsActivity,
 ) {
   const { admin, discoveryAddress, source } = preparation;
   const adminAt = adminsAt(admin.host);
   return epochWithEffects({
     // The first validation is of a bootstrap without patches of the control plane.
-    prepare: prepareEpoch(preparation, patchesBootstrap(options) ? undefined : preparation.verdict),
+    prepare: prepareEpoch(preparation, patchesBootstrap(options) ? undefined : preparation.firstValidation),
     process: {
       ...preparation,
       adminAt,

@@ -6,7 +6,7 @@ const print = (line: string): void => standardError.write(`${line}\n`);
 
 try {
   const found = findEnvoy({ env: process.env });
-  if (found !== undefined) print(`Envoy: ${found.path} (found by ${found.by})`);
+  if (found !== undefined) print(`Envoy: ${found.path} (found.source ${found.source})`);
   else await installEnvoy({ env: process.env, progress: print });
 } catch (error) {
   print(explainError(error));

@@ -6,7 +6,7 @@ import { type AnyActorRef, fromCallback, fromPromise } from 'xstate';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/files/directory-watch.machine.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
-import { type CertificateReading, digestDirectories } from '../../src/agent/files/certificate-files.ts';
+import { type CertificateFilesContent, digestDirectories } from '../../src/agent/files/certificate-files.ts';
 import { watchDirectory } from '../../src/agent/files/directory-watch.effects.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
@@ -66,18 +66,20 @@ async function realFiles(): Promise<Files> {
       actors: {
         // The test scripts its result.
         waitForFiles: fromCallback(() => {}),
-        digestFiles: fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input }) => {
-          await word();
-          const { digest, files, problems } = await digestDirectories(input.directories);
-          return { digest, files, problems, ...(notJudged !== undefined && { notJudged }) };
-        }),
+        digestFiles: fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(
+          async ({ input }) => {
+            await word();
+            const { digest, files, problems } = await digestDirectories(input.directories);
+            return { digest, files, problems, ...(notJudged !== undefined && { notJudged }) };
+          },
+        ),
         directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
       },
     }),
     directories: [certificates.directory],
     async setNextRead(read, company) {
       if (read.kind !== 'done') return;
-      const reading = read.output as CertificateReading;
+      const reading = read.output as CertificateFilesContent;
       notJudged = reading.notJudged;
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');

@@ -60,7 +60,7 @@ export async function servingStatus(options: {
     runsEnvoy: options.runsEnvoy ?? true,
     metrics: options.metrics ?? new AgentMetrics(),
     ports: { host: '127.0.0.1', port: undefined },
-    newest: options.newest ?? (() => undefined),
+    newestEpoch: options.newest ?? (() => undefined),
     applicationMetrics: options.applicationMetrics ?? [],
     drain: 'inboundonly',
     access,

@@ -49,7 +49,7 @@ export function stopXdsProxies(): void {
 /** A proxy that forwards to the control plane at this address, `host:port`. */
 export async function startXdsProxy(discoveryAddress: string, options: XdsProxyOptions = {}): Promise<RunningXdsProxy> {
   const {
-    credentials = { headers: {}, shown: 'nothing' },
+    credentials = { headers: {}, description: 'nothing' },
     limits,
     bundles = null,
     probe = null,

@@ -8,7 +8,7 @@ import {
 import { type StandardLabel, unknownLabel } from '../../model/standard-metrics/standard-metrics.ts';
 import type { MetricRule, Reporter } from '../../model/standard-metrics/stream-rules.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import type { LogEntry } from './log-entries.ts';
+import type { AccessLogEntry } from './log-entries.ts';
 
 export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
 
@@ -34,7 +34,7 @@ const clustersWithoutService: ReadonlySet<string> = new Set([
 ]);
 
 export function labelsOf(
-  entry: LogEntry,
+  entry: AccessLogEntry,
   reporter: Reporter,
   localWorkload: WorkloadLabelValues,
   admit: AdmitClaim,
@@ -75,7 +75,7 @@ const unknownWorkload: WorkloadLabelValues = {
 
 /** The namespace is that of the certificate. The claim is accepted only if its namespace and account match the certificate. */
 function peerOf(
-  { peerUri, claim }: LogEntry,
+  { peerUri, claim }: AccessLogEntry,
   admit: AdmitClaim,
 ): { outcome: PeerOutcome; workload: WorkloadLabelValues } {
   const certified = peerUri === '' ? undefined : accountOf(peerUri);
@@ -138,7 +138,7 @@ function destinationLabels({
 }
 
 /** Labels of the cluster's service. Ignores the Host header, which clients choose. */
-function serviceLabels({ route, cluster, services }: LogEntry): Labels {
+function serviceLabels({ route, cluster, services }: AccessLogEntry): Labels {
   if (route === 'block_all') return namedService('BlackHoleCluster');
   if (route === 'allow_any') return namedService('PassthroughCluster');
   if (clustersWithoutService.has(cluster)) return namedService(cluster);
@@ -172,7 +172,7 @@ function servicesIn(json: string): { host: string; name: string; namespace: stri
   }
 }
 
-function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: LogEntry): Labels {
+function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: AccessLogEntry): Labels {
   if (protocol === 'tcp') return { request_protocol: 'tcp', response_flags: flags };
   const isGrpc = contentType.startsWith('application/grpc');
   return {

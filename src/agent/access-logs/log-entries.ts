@@ -8,7 +8,7 @@ import { WireCursor } from './wire-cursor.ts';
 /** Values of `access_log_type` that metrics distinguish. */
 export const logTypes = { tcpUpstreamConnected: 1, tcpPeriodic: 2, downstreamStart: 4, downstreamPeriodic: 5 } as const;
 
-export interface LogEntry {
+export interface AccessLogEntry {
   readonly protocol: 'http' | 'tcp';
   /** Value of `access_log_type`; 0 if Envoy sent none. */
   type: number;
@@ -41,7 +41,7 @@ export interface LogEntry {
 export interface LogMessage {
   /** Set in the first message of a stream. */
   readonly logName: string | undefined;
-  readonly entries: readonly LogEntry[];
+  readonly entries: readonly AccessLogEntry[];
 }
 
 /** Tag of a field that is read. Wire types: 0 is a number, 2 a string or message. */
@@ -50,14 +50,14 @@ const tag = (field: number, wireType: 0 | 2): number => field * 8 + wireType;
 /** @throws WireError for an invalid message */
 export function readLogMessage(bytes: Buffer): LogMessage {
   const cursor = new WireCursor(bytes);
-  const entries: LogEntry[] = [];
+  const entries: AccessLogEntry[] = [];
   let logName: string | undefined;
   const readIdentifier = (): void => {
     const field = cursor.tag();
     if (field === tag(2, 2)) logName = cursor.text();
     else cursor.skip(field);
   };
-  const readEntries = (protocol: LogEntry['protocol']) => (): void => {
+  const readEntries = (protocol: AccessLogEntry['protocol']) => (): void => {
     const field = cursor.tag();
     if (field === tag(1, 2)) entries.push(readEntry(cursor, protocol));
     else cursor.skip(field);
@@ -74,7 +74,7 @@ export function readLogMessage(bytes: Buffer): LogMessage {
   return { logName, entries };
 }
 
-function emptyEntry(protocol: LogEntry['protocol']): LogEntry {
+function emptyEntry(protocol: AccessLogEntry['protocol']): AccessLogEntry {
   return {
     protocol,
     type: 0,
@@ -102,7 +102,7 @@ function emptyEntry(protocol: LogEntry['protocol']): LogEntry {
 
 const noValues: string[] = [];
 
-function readEntry(cursor: WireCursor, protocol: LogEntry['protocol']): LogEntry {
+function readEntry(cursor: WireCursor, protocol: AccessLogEntry['protocol']): AccessLogEntry {
   const entry = emptyEntry(protocol);
   cursor.within(() => {
     const field = cursor.tag();
@@ -116,7 +116,7 @@ function readEntry(cursor: WireCursor, protocol: LogEntry['protocol']): LogEntry
 }
 
 /** `AccessLogCommon`. */
-function readCommon(cursor: WireCursor, entry: LogEntry): void {
+function readCommon(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   switch (field) {
     case tag(4, 2):
@@ -163,7 +163,7 @@ function readCommon(cursor: WireCursor, entry: LogEntry): void {
 }
 
 /** `TLSProperties`: the first SPIFFE ID of each certificate. */
-function readTls(cursor: WireCursor, entry: LogEntry): void {
+function readTls(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(4, 2)) entry.localUri = readCertificate(cursor);
   else if (field === tag(5, 2)) entry.peerUri = readCertificate(cursor);
@@ -254,7 +254,7 @@ function readPair(cursor: WireCursor, readValue: (key: string) => void): void {
 }
 
 /** Reads the peer's claim: a `google.protobuf.StringValue` in `google.protobuf.Any`. Its text is in field 1 or 2. */
-function readFilterState(cursor: WireCursor, entry: LogEntry): void {
+function readFilterState(cursor: WireCursor, entry: AccessLogEntry): void {
   const readText = (): void => {
     const field = cursor.tag();
     if (field === tag(1, 2)) entry.claim = cursor.text();
@@ -271,7 +271,7 @@ function readFilterState(cursor: WireCursor, entry: LogEntry): void {
   });
 }
 
-function readCustomTag(cursor: WireCursor, entry: LogEntry): void {
+function readCustomTag(cursor: WireCursor, entry: AccessLogEntry): void {
   readPair(cursor, (key) => {
     const value = cursor.text();
     if (key === entryTags.workload) entry.workload = value;
@@ -286,7 +286,7 @@ function readCustomTag(cursor: WireCursor, entry: LogEntry): void {
 }
 
 /** `ConnectionProperties`. */
-function readConnection(cursor: WireCursor, entry: LogEntry): void {
+function readConnection(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 0)) entry.received = cursor.varint();
   else if (field === tag(2, 0)) entry.sent = cursor.varint();
@@ -294,7 +294,7 @@ function readConnection(cursor: WireCursor, entry: LogEntry): void {
 }
 
 /** `HTTPRequestProperties`. */
-function readRequest(cursor: WireCursor, entry: LogEntry): void {
+function readRequest(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field !== tag(13, 2)) {
     cursor.skip(field);
@@ -307,7 +307,7 @@ function readRequest(cursor: WireCursor, entry: LogEntry): void {
 }
 
 /** `HTTPResponseProperties`. A response without body has the gRPC status in its headers. */
-function readResponse(cursor: WireCursor, entry: LogEntry): void {
+function readResponse(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 2)) {
     cursor.within(() => {

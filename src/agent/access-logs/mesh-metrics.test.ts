@@ -3,7 +3,7 @@ import { peerClaimText } from '../../model/standard-metrics/peer-claim.ts';
 import { connectionLabels, requestLabels } from '../../model/standard-metrics/standard-metrics.ts';
 import { logNameOf, type Reporter, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 import { rulesOf } from './known-rules.ts';
-import { type LogEntry, readLogMessage } from './log-entries.ts';
+import { type AccessLogEntry, readLogMessage } from './log-entries.ts';
 import { MeshMetrics, type MeshMetricsOptions } from './mesh-metrics.ts';
 import type { Folding } from './metric-table.ts';
 
@@ -43,7 +43,7 @@ class Given {
     });
   }
 
-  take(reporter: Reporter, entry: Partial<LogEntry>, metrics: StreamRules['metrics'] = {}): void {
+  take(reporter: Reporter, entry: Partial<AccessLogEntry>, metrics: StreamRules['metrics'] = {}): void {
     const [empty] = readLogMessage(Buffer.from([18, 2, 10, 0])).entries;
     const protocol = entry.protocol ?? 'http';
     this.metrics.take(
@@ -67,7 +67,7 @@ class Given {
   }
 }
 
-const fromClient: Partial<LogEntry> = {
+const fromClient: Partial<AccessLogEntry> = {
   peerUri: clientId,
   localUri: 'spiffe://cluster.local/ns/shop/sa/reviews',
   claim: peerClaimText(client),

@@ -8,7 +8,7 @@ import {
 import type { StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 import { ClaimedWorkloads } from './claimed-workloads.ts';
 import { labelsOf, labelText, overflowLabelsOf, type PeerOutcome } from './entry-labels.ts';
-import { type LogEntry, logTypes } from './log-entries.ts';
+import { type AccessLogEntry, logTypes } from './log-entries.ts';
 import { defaultTableLimits, type Folding, MetricTable, type Series, type TableLimits } from './metric-table.ts';
 import { TcpConnections } from './tcp-connections.ts';
 
@@ -80,7 +80,7 @@ export class MeshMetrics {
   }
 
   /** Counts an entry of a stream with these rules. */
-  take(entry: LogEntry, rules: StreamRules): void {
+  take(entry: AccessLogEntry, rules: StreamRules): void {
     this.#entries++;
     // With an EnvoyFilter, Envoy may log a request several times; only the last entry counts.
     const isPartial = entry.type === logTypes.downstreamStart || entry.type === logTypes.downstreamPeriodic;
@@ -100,14 +100,14 @@ export class MeshMetrics {
     this.#lost.set(reason, (this.#lost.get(reason) ?? 0) + count);
   }
 
-  #takeRequest({ durationMs, received, sent }: LogEntry, series: Resolved['series']): void {
+  #takeRequest({ durationMs, received, sent }: AccessLogEntry, series: Resolved['series']): void {
     this.#count(series, 'REQUEST_COUNT', 1);
     this.#observe(series, 'REQUEST_DURATION', durationMs);
     this.#observe(series, 'REQUEST_SIZE', received);
     this.#observe(series, 'RESPONSE_SIZE', sent);
   }
 
-  #takeConnection(entry: LogEntry, series: Resolved['series']): void {
+  #takeConnection(entry: AccessLogEntry, series: Resolved['series']): void {
     const { opened, closed, sent, received } = this.#connections.take(entry);
     this.#count(series, 'TCP_OPENED_CONNECTIONS', opened);
     this.#count(series, 'TCP_SENT_BYTES', sent);
@@ -125,7 +125,7 @@ export class MeshMetrics {
     if (one !== undefined) this.#table.observe(standardMetrics[id].name, one, value);
   }
 
-  #resolve(entry: LogEntry, rules: StreamRules): Resolved {
+  #resolve(entry: AccessLogEntry, rules: StreamRules): Resolved {
     let known = this.#resolved.get(rules);
     if (known === undefined) {
       known = new Map();
@@ -145,7 +145,7 @@ export class MeshMetrics {
     return untilMs === Number.POSITIVE_INFINITY || this.#now() < untilMs;
   }
 
-  #resolveUncached(entry: LogEntry, rules: StreamRules): Resolved {
+  #resolveUncached(entry: AccessLogEntry, rules: StreamRules): Resolved {
     const { labels, peer } = labelsOf(entry, rules.reporter, this.#localWorkload, this.#admit);
     const plain = labelText(labels, undefined, noValues);
     const ids = (entry.protocol === 'http' ? requestMetrics : tcpMetrics).filter(
@@ -188,7 +188,7 @@ export class MeshMetrics {
 }
 
 /** All fields of an entry on which its labels depend. */
-function keyOf(entry: LogEntry): string {
+function keyOf(entry: AccessLogEntry): string {
   const { protocol, cluster, route, flags, code, contentType, grpcStatus, peerUri, localUri, claim } = entry;
   const isGrpc = contentType.startsWith('application/grpc');
   return `${protocol}\n${code}\n${flags}\n${isGrpc ? grpcStatus : '-'}\n${cluster}\n${route}\n${entry.workload}\n${entry.services}\n${peerUri}\n${localUri}\n${claim}\n${entry.upstreamPeer}\n${entry.upstreamLocal}\n${entry.values.join('\n')}`;

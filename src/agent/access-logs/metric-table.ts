@@ -79,7 +79,7 @@ export class MetricTable {
     const known = family.series.get(labels);
     if (known !== undefined) return known;
     const bytes = this.#bytesOf(family, labels);
-    const reason = this.#whyNoPlace(family, bytes);
+    const reason = this.#overflowReason(family, bytes);
     if (reason !== undefined) {
       const limit = reason === 'label sets' ? this.#limits.maxLabelSets : this.#limits.maxPageBytes;
       this.#onFolding({ metric: family.name, reason, limit });
@@ -119,7 +119,7 @@ export class MetricTable {
     return (isHistogram ? standardBuckets.length + 3 : 1) * (name.length + labels.length + lineBytes);
   }
 
-  #whyNoPlace(family: Family, bytes: number): Folding['reason'] | undefined {
+  #overflowReason(family: Family, bytes: number): Folding['reason'] | undefined {
     const reason = this.#isFull(family, bytes);
     if (reason === undefined) return undefined;
     return this.evictIdle() > 0 ? this.#isFull(family, bytes) : reason;

@@ -2,7 +2,7 @@
  * Counts the bytes of open TCP connections. Each entry contains the bytes since the connection was opened, so the difference to the previous entry is
  * counted.
  */
-import { type LogEntry, logTypes } from './log-entries.ts';
+import { type AccessLogEntry, logTypes } from './log-entries.ts';
 
 export interface ConnectionChange {
   readonly opened: 0 | 1;
@@ -34,7 +34,7 @@ export class TcpConnections {
     return this.#open.size;
   }
 
-  take({ streamId, type, sent, received, startMs }: LogEntry): ConnectionChange {
+  take({ streamId, type, sent, received, startMs }: AccessLogEntry): ConnectionChange {
     const isEnd = type !== logTypes.tcpUpstreamConnected && type !== logTypes.tcpPeriodic;
     const previous = this.#open.get(streamId);
     if (isEnd) this.#open.delete(streamId);

@@ -43,10 +43,10 @@ function probing(
   port: number,
   epoch: number,
   {
-    asked: isRequested = false,
+    isRequested = false,
     startedAtMs = hostMs(),
     ...options
-  }: Partial<ProbeEnvironment> & { asked?: boolean; startedAtMs?: number } = {},
+  }: Partial<ProbeEnvironment> & { isRequested?: boolean; startedAtMs?: number } = {},
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
   requestProbe: (asItIs?: boolean) => void;
@@ -112,7 +112,7 @@ test('bounds the time since which the epoch may be live by its start and the las
 test('reports the result of a probe that was requested before the process started', async () => {
   const { port, admin } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const { next, events } = probing(port, 0, { asked: true });
+  const { next, events } = probing(port, 0, { isRequested: true });
   expect(await next('probe.failed')).toMatchObject({ reason: expect.stringContaining('INITIALIZING') });
   admin.ready = { status: 200, body: 'LIVE\n' };
   await next('probe.passed');

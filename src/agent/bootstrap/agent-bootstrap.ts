@@ -5,7 +5,7 @@ import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { packageVersion } from '../../runtime/package-root.ts';
-import type { EnvoyRun } from '../envoy/serving-envoy.ts';
+import type { EpochId } from '../envoy/serving-envoy.ts';
 import { controlPlaneName } from '../identity/control-plane-roots.ts';
 import { localAddresses } from '../options/addresses.ts';
 import type { ProxyOptions } from '../options/options.ts';
@@ -18,7 +18,7 @@ import { templateBootstrap } from './template/template-bootstrap.ts';
 export interface BootstrapParameters {
   /** Admin port of this Envoy, different for concurrent Envoys. */
   readonly adminPort: number;
-  readonly run: EnvoyRun;
+  readonly run: EpochId;
   /** A server on this host provides tokens. */
   readonly hasCredentialServer: boolean;
 }

@@ -19,7 +19,7 @@ import {
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { createLogger } from '../../runtime/output/log.ts';
-import { ToldFiles } from '../envoy/record/told-files.ts';
+import { StoredFiles } from '../envoy/record/stored-files.ts';
 import { BootstrapPatches, requestPatches } from './bootstrap-patches.ts';
 
 const generated = {
@@ -82,7 +82,7 @@ async function outcome(discoveryAddress: string, patches: BootstrapPatches, line
 function effect(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
   return requestPatches({
     discoveryAddress,
-    credentials: async () => ({ headers: { authorization: 'Bearer t' }, shown: 'a token' }),
+    credentials: async () => ({ headers: { authorization: 'Bearer t' }, description: 'a token' }),
     headers: {},
     bootstrap: () => generated,
     patches,
@@ -240,9 +240,9 @@ describe('bootstrap patches of the next agent, without a request,', () => {
   async function afterwards(respond: Responder) {
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
-    const first = await requestFrom(respond, new BootstrapPatches(new ToldFiles(folder.path)));
-    const patches = new BootstrapPatches(new ToldFiles(folder.path));
-    await patches.begin(() => generated);
+    const first = await requestFrom(respond, new BootstrapPatches(new StoredFiles(folder.path)));
+    const patches = new BootstrapPatches(new StoredFiles(folder.path));
+    await patches.restore(() => generated);
     const { output, requests, merged } = await requestFrom(respond, patches);
     return { first: first.merged, second: merged, output, requestCount: requests.length };
   }
@@ -261,11 +261,11 @@ describe('bootstrap patches of the next agent, without a request,', () => {
   test('are rejected if they cannot be merged', async () => {
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
-    const kept = new ToldFiles(folder.path);
-    kept.keep('bootstrap-patches', Buffer.from('no message'));
+    const kept = new StoredFiles(folder.path);
+    kept.store('bootstrap-patches', Buffer.from('no message'));
     await kept.settled();
     const patches = new BootstrapPatches(kept);
-    await expect(patches.begin(() => generated)).rejects.toThrow();
+    await expect(patches.restore(() => generated)).rejects.toThrow();
     expect(patches.isKnown).toBe(false);
   });
 });

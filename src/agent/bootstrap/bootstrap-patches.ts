@@ -17,21 +17,21 @@ import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import type { ToldFiles } from '../envoy/record/told-files.ts';
+import type { StoredFiles } from '../envoy/record/stored-files.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
 /** Access to the files that the next agent of this container reads. */
-type KeptFiles = Pick<ToldFiles, 'read' | 'keep' | 'settled'>;
+type PatchFiles = Pick<StoredFiles, 'read' | 'store' | 'settled'>;
 
 export class BootstrapPatches {
-  readonly #kept: KeptFiles | undefined;
+  readonly #files: PatchFiles | undefined;
   #merge: ((bootstrap: object) => object) | undefined;
   #isKnown = false;
 
-  /** @param kept files for the next agent of this container; absent if no agent follows */
-  constructor(kept?: KeptFiles) {
-    this.#kept = kept;
+  /** @param files files for the next agent of this container; absent if no agent follows */
+  constructor(files?: PatchFiles) {
+    this.#files = files;
   }
 
   /** Whether a previous agent received the patches, or a response without any, so that the control plane is not queried. */
@@ -45,12 +45,12 @@ export class BootstrapPatches {
    * @param bootstrap without patches, to test them
    * @throws Error if they do not fit
    */
-  async begin(bootstrap: () => object): Promise<void> {
-    const kept = this.#kept?.read(keptName);
-    if (kept === undefined) return;
-    if (kept.length > 0) {
+  async restore(bootstrap: () => object): Promise<void> {
+    const stored = this.#files?.read(patchesName);
+    if (stored === undefined) return;
+    if (stored.length > 0) {
       const { BootstrapPatchMessage } = await import('./merge-patches.ts');
-      const patchMessage = new BootstrapPatchMessage(kept);
+      const patchMessage = new BootstrapPatchMessage(stored);
       patchMessage.mergedInto(bootstrap());
       this.setMerge((generated) => patchMessage.mergedInto(generated));
     }
@@ -62,9 +62,9 @@ export class BootstrapPatches {
    *
    * @param patches empty without patches
    */
-  async keep(patches: Uint8Array): Promise<void> {
-    this.#kept?.keep(keptName, patches);
-    await this.#kept?.settled();
+  async store(patches: Uint8Array): Promise<void> {
+    this.#files?.store(patchesName, patches);
+    await this.#files?.settled();
   }
 
   setMerge(merge: (bootstrap: object) => object): void {
@@ -84,7 +84,7 @@ export interface PatchesEnvironment
   readonly log: Logger;
 }
 
-const keptName = 'bootstrap-patches';
+const patchesName = 'bootstrap-patches';
 const noPatches = new Uint8Array();
 const maxPatchBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
@@ -101,7 +101,7 @@ export function requestPatches(environment: PatchesEnvironment) {
       return () => stop.abort();
     }
     receive(({ waitedMs }) => {
-      void environment.patches.keep(noPatches);
+      void environment.patches.store(noPatches);
       environment.log.warn('patches.unsupported', { reason: `no response within ${waitedMs} ms` });
     });
     void requestAndApply(input.shows, {
@@ -146,7 +146,7 @@ async function applyResponse(
 ): Promise<PatchesResult> {
   if (response === undefined) {
     log.warn('patches.unsupported', { reason: 'response contains no bootstrap' });
-    await patches.keep(noPatches);
+    await patches.store(noPatches);
     return { is: 'unpatched' };
   }
   const { BootstrapPatchMessage } = await import('./merge-patches.ts');
@@ -155,18 +155,18 @@ async function applyResponse(
   const patchMessage = new BootstrapPatchMessage(response);
   if (patchMessage.isCompleteBootstrap) {
     log.warn('patches.unsupported', { reason: 'response is a complete bootstrap, not patches' });
-    await patches.keep(noPatches);
+    await patches.store(noPatches);
     return { is: 'unpatched' };
   }
   const { fields } = patchMessage;
   if (fields.length === 0) {
-    await patches.keep(noPatches);
+    await patches.store(noPatches);
     return { is: 'unpatched' };
   }
   // Test first: patches that do not fit end the start without a retry.
   patchMessage.mergedInto(bootstrap());
   patches.setMerge((generated) => patchMessage.mergedInto(generated));
-  await patches.keep(response);
+  await patches.store(response);
   log.info('patches.applied', { fields });
   return { is: 'patched' };
 }

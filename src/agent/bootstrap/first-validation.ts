@@ -9,13 +9,13 @@ import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { envoyArguments, validationArguments } from '../envoy/envoy-args.ts';
 import { firstBinary } from '../envoy/envoy-binaries.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
-import type { EnvoyRun } from '../envoy/serving-envoy.ts';
+import type { EpochId } from '../envoy/serving-envoy.ts';
 import { requireFlags } from '../options/requirements.ts';
 import { bootstrapText, type PrepareEnvironment, type PriorValidation } from './prepare-epoch.ts';
 import { requireUserFiles, type UserFiles } from './user-files.ts';
 
 /** Run of the first Envoy. */
-export const firstRun: EnvoyRun = { epoch: 0, baseId: 0 };
+export const firstRun: EpochId = { epoch: 0, baseId: 0 };
 
 export class FirstValidation implements PriorValidation {
   readonly #environment: PrepareEnvironment;

@@ -5,7 +5,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { AgentProgram } from '../agent-program.ts';
 import type { EnvoyFlags } from '../envoy/envoy-args.ts';
 import type { ScratchParent } from '../envoy/scratch-folder.ts';
-import type { EnvoyRun } from '../envoy/serving-envoy.ts';
+import type { EpochId } from '../envoy/serving-envoy.ts';
 import { localAddresses } from '../options/addresses.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import type { SafetyNet } from '../safety-net.ts';
@@ -85,7 +85,7 @@ function bootstrapSource(
   if (customConfigFile) return { customConfigFile };
   // Fails if the root certificate of the control plane does not exist.
   controlPlaneTls(options.config, options.env);
-  const generate = (adminPort: number, run: EnvoyRun) =>
+  const generate = (adminPort: number, run: EpochId) =>
     agentBootstrap(options, { adminPort, run, hasCredentialServer });
   for (const warning of generate(proxyAdminPort, firstRun).warnings) log.write(warning);
   return { bootstrap: (adminPort, run) => patches.mergedInto(generate(adminPort, run).bootstrap) };

@@ -12,9 +12,9 @@ import { freeAdminPort } from '../admin/free-admin-port.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
 import type { BinaryPaths } from '../envoy/envoy-binaries.ts';
-import { type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
-import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
-import type { EnvoyRun } from '../envoy/serving-envoy.ts';
+import { type ValidationResult, validateWithEnvoy } from '../envoy/envoy-validation.ts';
+import { type ScratchParent, unwritableError } from '../envoy/scratch-folder.ts';
+import type { EpochId } from '../envoy/serving-envoy.ts';
 import { digestDirectories } from '../files/certificate-files.ts';
 import type { UserFiles } from './user-files.ts';
 
@@ -30,7 +30,7 @@ export interface PrepareEnvironment {
   readonly admin: { readonly host: string; readonly port: number };
   /** Builds the bootstrap, or names a custom file. */
   readonly source:
-    | { readonly bootstrap: (adminPort: number, run: EnvoyRun) => object }
+    | { readonly bootstrap: (adminPort: number, run: EpochId) => object }
     | { readonly customConfigFile: string };
   /** Files of the user in the bootstrap or the command line. */
   readonly userFiles?: UserFiles;
@@ -99,7 +99,7 @@ async function writeBootstrap(
     makeFolder(resolve(configPath), 0o700);
     await replaceFile(file, bootstrapText(generated));
   } catch (error) {
-    throw unwritable(file, error, '--configPath');
+    throw unwritableError(file, error, '--configPath');
   }
   const node = generated.node?.id;
   return { configFile: file, adminPort, ...(node !== undefined && { node }) };
@@ -113,7 +113,7 @@ export async function validateBootstrapWith(
   environment: PrepareEnvironment,
   binary: string,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<ValidationResult> {
   const { source, configPath, admin } = environment;
   if ('customConfigFile' in source) return validate(environment, binary, resolve(source.customConfigFile), signal);
   const run = { epoch: 0, baseId: 0 };
@@ -132,7 +132,7 @@ function validate(
   binary: string,
   configFile: string,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<ValidationResult> {
   // The bootstrap may name /dev/stdout or /dev/stderr, which Envoy opens.
   return validateWithEnvoy({ binary, guard }, validationArguments(flags, configFile), { signal, scratch });
 }

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
-import type { Verdict } from '../envoy/envoy-validation.ts';
+import type { ValidationResult } from '../envoy/envoy-validation.ts';
 import { requireUserFiles, type UserFiles } from './user-files.ts';
 
-const refused = (why: string): Verdict => ({ is: 'refused', why });
-const taken: Verdict = { is: 'taken' };
+const refused = (why: string): ValidationResult => ({ is: 'refused', why });
+const taken: ValidationResult = { is: 'taken' };
 
 function fileWith(text: string): string {
   const folder = temporaryFolder();
@@ -20,7 +20,7 @@ function fileWith(text: string): string {
 const override = (path: string): UserFiles => ({ override: { setting: 'ISTIO_BOOTSTRAP_OVERRIDE', path } });
 
 /** Validates with these results of Envoy, without the override and with it. */
-const requiredWith = (files: UserFiles, base: Verdict, whole: Verdict = base): Promise<void> =>
+const requiredWith = (files: UserFiles, base: ValidationResult, whole: ValidationResult = base): Promise<void> =>
   requireUserFiles(files, async ({ withOverride }) => (withOverride ? whole : base));
 
 async function fieldsOf(
@@ -68,7 +68,7 @@ test('reports an unknown top-level field or an invalid value with the field', as
 
 test("reports a violated constraint with the field, or with Envoy's message if the field is in a list", async () => {
   const path = fileWith('stats_flush_interval: 0s\n');
-  const chain = (...parts: string[]): Verdict =>
+  const chain = (...parts: string[]): ValidationResult =>
     refused(`Proto constraint validation failed (${parts.join(': embedded message failed validation | caused by ')})`);
   expect(
     await fieldsOf(

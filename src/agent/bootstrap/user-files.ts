@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parseYamlDocument, type YamlPosition } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import type { Verdict } from '../envoy/envoy-validation.ts';
+import type { ValidationResult } from '../envoy/envoy-validation.ts';
 import type { ProxyOptions } from '../options/options.ts';
 
 export interface UserFile {
@@ -40,7 +40,7 @@ export function userFilesOf({ config, configOverride, env, template }: ProxyOpti
  */
 export async function requireUserFiles(
   { bootstrap, override }: UserFiles,
-  validate: (options: { withOverride: boolean }) => Promise<Verdict>,
+  validate: (options: { withOverride: boolean }) => Promise<ValidationResult>,
 ): Promise<void> {
   const base = await validate({ withOverride: false });
   // A rejected generated bootstrap may lack files or patches that arrive later.
@@ -48,7 +48,7 @@ export async function requireUserFiles(
   if (override) requireAccepted(override, await validate({ withOverride: true }));
 }
 
-function requireAccepted({ setting, path, isTemplate }: UserFile, result: Verdict): void {
+function requireAccepted({ setting, path, isTemplate }: UserFile, result: ValidationResult): void {
   if (result.is !== 'refused' || namesMissingFile(result.why)) return;
   const { field, reason } = rejectionIn(result.why);
   const position = field === undefined || isTemplate ? undefined : positionIn(path, field);

@@ -9,7 +9,7 @@ import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stre
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import { type KeptSocket, keptTcp, keptUdp } from '../ports/kept-socket.ts';
 import type { Taker } from '../ports/passed-on.ts';
-import type { DnsUpstream, Transport } from './dns-upstream.ts';
+import type { DnsTransport, DnsUpstream } from './dns-upstream.ts';
 
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
@@ -136,7 +136,7 @@ export class DnsServer implements Taker {
   }
 
   /** @param reply called once, with `undefined` if the message needs no response */
-  #take(message: Buffer, transport: Transport, reply: (response: Buffer | undefined) => void): void {
+  #take(message: Buffer, transport: DnsTransport, reply: (response: Buffer | undefined) => void): void {
     const read = readQuery(message);
     if (read.kind === 'drop') {
       reply(undefined);
@@ -158,7 +158,7 @@ export class DnsServer implements Taker {
     else reply(buildResponse(query, found, transport === 'udp' ? query.maxUdpBytes : maxTcpBytes));
   }
 
-  async #forward(query: DnsQuery, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
+  async #forward(query: DnsQuery, transport: DnsTransport, reply: (response: Buffer) => void): Promise<void> {
     this.#waiting++;
     const response = await this.#options.upstream.forward(query, transport);
     this.#waiting--;

@@ -5,7 +5,7 @@ import { connect, isIPv6 } from 'node:net';
 import { type DnsQuery, forwardedResponse, isResponseTo, withId } from '../../runtime/dns/dns-message.ts';
 import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 
-export type Transport = 'udp' | 'tcp';
+export type DnsTransport = 'udp' | 'tcp';
 
 export interface UpstreamOptions {
   /** IP addresses, in order. */
@@ -50,7 +50,7 @@ export class DnsUpstream {
   }
 
   /** @returns a server's response with the ID of the client's query; `undefined` without one. Never rejects */
-  async forward(query: DnsQuery, transport: Transport): Promise<Buffer | undefined> {
+  async forward(query: DnsQuery, transport: DnsTransport): Promise<Buffer | undefined> {
     const { servers, parallel, maxInFlight: inFlightLimit = defaultMaxInFlight } = this.#options;
     const places = parallel ? servers.length : 1;
     if (this.#inFlight + places > inFlightLimit || this.#stop.signal.aborted) {
@@ -78,7 +78,7 @@ export class DnsUpstream {
   }
 
   /** Starts with a random server, so that a slow one does not delay all queries. */
-  async #queryInTurn(query: DnsQuery, transport: Transport): Promise<Buffer> {
+  async #queryInTurn(query: DnsQuery, transport: DnsTransport): Promise<Buffer> {
     const { servers, random = Math.random } = this.#options;
     const first = Math.floor(random() * servers.length);
     for (let i = 0; i < servers.length; i++) {
@@ -91,7 +91,7 @@ export class DnsUpstream {
     throw new Error('no name server responded');
   }
 
-  async #queryAll(query: DnsQuery, transport: Transport): Promise<Buffer> {
+  async #queryAll(query: DnsQuery, transport: DnsTransport): Promise<Buffer> {
     const found = new AbortController();
     const signal = AbortSignal.any([found.signal, this.#stop.signal]);
     try {
@@ -101,7 +101,7 @@ export class DnsUpstream {
     }
   }
 
-  #queryOne(server: string, query: DnsQuery, transport: Transport, signal: AbortSignal): Promise<Buffer> {
+  #queryOne(server: string, query: DnsQuery, transport: DnsTransport, signal: AbortSignal): Promise<Buffer> {
     const { serverPort = dnsPort, timeoutMs } = this.#options;
     const question = { server, port: serverPort, query, id: randomInt(0x1_0000), timeoutMs, signal };
     return exchangeQuery(question, transport === 'udp' ? overUdp : overTcp);

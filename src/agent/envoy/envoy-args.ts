@@ -36,8 +36,8 @@ export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }:
   return [
     ...['-c', configFile],
     ...['--restart-epoch', String(epoch)],
-    ...['--drain-time-s', wholeSeconds(flags.drainMs)],
-    ...['--parent-shutdown-time-s', wholeSeconds(flags.parentShutdownMs)],
+    ...['--drain-time-s', secondsText(flags.drainMs)],
+    ...['--parent-shutdown-time-s', secondsText(flags.parentShutdownMs)],
     ...['--local-address-ip-version', flags.ipVersion],
     ...['--file-flush-interval-msec', String(flags.fileFlushIntervalMs ?? defaultFileFlushMs)],
     ...(flags.fileFlushMinSizeKb === undefined ? [] : ['--file-flush-min-size-kb', String(flags.fileFlushMinSizeKb)]),
@@ -75,7 +75,7 @@ function overrideArguments({ configOverride }: EnvoyFlags): string[] {
   return configOverride === '' ? [] : ['--config-yaml', configOverride];
 }
 
-function wholeSeconds(ms: number): string {
+function secondsText(ms: number): string {
   return String(Math.floor(ms / 1000));
 }
 

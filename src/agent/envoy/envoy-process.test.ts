@@ -58,8 +58,8 @@ async function run(
   } = {},
 ): Promise<Running> {
   const folder = temporaryFolder();
-  const own = options.parent === undefined ? await claimBaseId({ runDir: join(folder.path, 'run') }) : undefined;
-  const baseId = own?.baseId ?? options.parent!.baseId;
+  const claimed = options.parent === undefined ? await claimBaseId({ runDir: join(folder.path, 'run') }) : undefined;
+  const baseId = claimed?.baseId ?? options.parent!.baseId;
   const epoch = options.parent === undefined ? 0 : options.parent.epoch + 1;
   const adminPort = options.parent?.adminPort ?? (await freePort());
   const table = new ProcessTable();
@@ -73,7 +73,7 @@ async function run(
     adminAt,
     guard: options.guard ?? guard,
     scratch: options.scratch ?? temporaryScratch(),
-    ...(options.heldIn && { held: { processStarts: () => options.heldIn!, folderOf: () => options.heldIn } }),
+    ...(options.heldIn && { held: { recordStart: () => options.heldIn!, folderOf: () => options.heldIn } }),
     recorder: { record: (body) => records.push(body) },
     outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
     log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
@@ -96,7 +96,7 @@ async function run(
   onTestFinished(async () => {
     actor.stop();
     await table.endAll();
-    own?.release();
+    claimed?.release();
     folder[Symbol.dispose]();
   });
   return {
@@ -144,10 +144,10 @@ test("records Envoy's log lines under the name of its actor until the actor is s
   await live(envoy);
   const main = { kind: 'log', actor: 'epoch-0/process', level: 'info', component: 'main' };
   expect(envoy.records).toContainEqual({ ...main, text: expect.stringContaining('starting main dispatch loop') });
-  const before = envoy.records.length;
+  const recordedCount = envoy.records.length;
   envoy.stop();
   while (envoy.table.list().length > 0) await sleep(10);
-  expect(envoy.records.length).toBe(before);
+  expect(envoy.records.length).toBe(recordedCount);
 });
 
 test('reports why Envoy rejected its bootstrap', async () => {
@@ -158,19 +158,19 @@ test('reports why Envoy rejected its bootstrap', async () => {
 });
 
 test('distinguishes a kill by another process from one by the agent', async () => {
-  const theirs = await run();
-  const { pid } = await theirs.event<{ type: string; pid: number }>('process.spawned');
-  await live(theirs);
+  const killedByOther = await run();
+  const { pid } = await killedByOther.event<{ type: string; pid: number }>('process.spawned');
+  await live(killedByOther);
   process.kill(pid, 'SIGKILL');
-  expect(await theirs.event('process.exited')).toMatchObject({
+  expect(await killedByOther.event('process.exited')).toMatchObject({
     code: null,
     signal: 'SIGKILL',
     lastWords: 'killed by another process or the kernel, possibly out of memory',
   });
-  const ours = await run();
-  await live(ours);
-  ours.order('SIGKILL');
-  expect(await ours.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastWords: '' });
+  const killedByAgent = await run();
+  await live(killedByAgent);
+  killedByAgent.order('SIGKILL');
+  expect(await killedByAgent.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastWords: '' });
 });
 
 test.each([
@@ -235,11 +235,11 @@ describe('killed child epoch', () => {
         },
       },
     };
-    const nobody = {
+    const unreachable = {
       ...{ name: 'nobody', type: 'STATIC', connect_timeout: '1s', http2_protocol_options: {} },
       load_assignment: { cluster_name: 'nobody', endpoints: [] },
     };
-    writeFileSync(file, JSON.stringify({ ...bootstrap, static_resources: { clusters: [nobody, cluster] } }));
+    writeFileSync(file, JSON.stringify({ ...bootstrap, static_resources: { clusters: [unreachable, cluster] } }));
     return file;
   }
 
@@ -282,7 +282,7 @@ test('leaves an unreported exit to the agent that takes over', async () => {
   const envoy = await run({ heldIn, binary });
   while (!existsSync(join(heldIn, 'exit'))) await sleep(5);
   await sleep(50);
-  envoy.table.letGo();
+  envoy.table.handOver();
   envoy.stop();
   await sleep(400);
   expect(readFileSync(join(heldIn, 'exit'), 'utf8')).toBe('0\n');

@@ -14,14 +14,14 @@ import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { AdminConnector } from '../admin/admin-client.ts';
+import { DetachedEnvoy } from './detached-envoy.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import type { BinaryPaths } from './envoy-binaries.ts';
-import { HeldEnvoy } from './held-envoy.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { EnvoyOutput } from './output/envoy-log.ts';
 import { EnvoyLogRecords } from './output/envoy-log-records.ts';
-import { type OutputChannels, openHeldChannels, openOutputChannels } from './output/output-channels.ts';
-import { readLines, readWholeLines } from './output/output-lines.ts';
+import { type OutputChannels, openDetachedChannels, openOutputChannels } from './output/output-channels.ts';
+import { readLineChunks, readLines } from './output/output-lines.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { AgentRecord } from './record/agent-record.ts';
 import type { ScratchParent } from './scratch-folder.ts';
@@ -44,31 +44,31 @@ export interface EnvoyProcessEnvironment {
   /** Folders in which output pipes get a temporary name. */
   readonly scratch: readonly ScratchParent[];
   /** Record of the Envoys that outlive this agent; absent without live restore. */
-  readonly held?: Pick<AgentRecord, 'processStarts' | 'folderOf'> & Partial<Pick<AgentRecord, 'living'>>;
+  readonly held?: Pick<AgentRecord, 'recordStart' | 'folderOf'> & Partial<Pick<AgentRecord, 'living'>>;
 }
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
 
 /** How long Envoy's access log waits for a slow reader. It blocks Envoy's flush thread, not requests. */
-const longestPauseMs = 1_000;
+const maxPauseMs = 1_000;
 /** How long the output of an exited process is still read. */
 const outputGraceMs = 200;
 
 export function envoyProcess(environment: EnvoyProcessEnvironment) {
   return fromCallback<ProcessSignal, StartOrder>(({ input, sendBack, receive, self }) => {
-    let listening = true;
+    let isActive = true;
     const actor = actorName(self as AnyActorRef);
     const records = new EnvoyLogRecords((line) => {
-      if (listening) environment.recorder?.record({ kind: 'log', actor, ...line });
+      if (isActive) environment.recorder?.record({ kind: 'log', actor, ...line });
     });
     const report = (event: ProcessReport): void => {
-      if (listening) sendBack(event);
+      if (isActive) sendBack(event);
     };
     const process = runEnvoy(environment, input, { report, records });
     receive(({ signal }) => process.kill(signal));
     return () => {
-      listening = false;
-      if (environment.table.letsGo) process.letGo();
+      isActive = false;
+      if (environment.table.isHandedOver) process.release();
       else process.kill('SIGKILL');
     };
   });
@@ -78,14 +78,14 @@ function runEnvoy(
   environment: EnvoyProcessEnvironment,
   run: StartOrder,
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
-): { kill(signal: NodeJS.Signals): void; letGo(): void } {
+): { kill(signal: NodeJS.Signals): void; release(): void } {
   const { log, accessLog = standardOutput, table, adminAt, outOfMemoryKills } = environment;
   const startedAtMs = run.adopted?.startedAtMs ?? hostMs();
   const killsBefore = outOfMemoryKills();
   const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
   if ('problem' in started) {
     report({ type: 'process.failed', reason: started.problem });
-    return { kill: () => {}, letGo: () => {} };
+    return { kill: () => {}, release: () => {} };
   }
   const { child, binary } = started;
   table.add(child, run);
@@ -94,57 +94,57 @@ function runEnvoy(
   const outputEnds = Promise.all([
     readLines(started.stderr, (line) => output.line(line)),
     // Envoy logs to stderr. Its stdout contains only the access logs that users configured, which are passed on unchanged.
-    readWholeLines(started.stdout, (lines) => {
+    readLineChunks(started.stdout, (lines) => {
       accessLog.write(lines);
-      return accessLog.waitForSpace(longestPauseMs);
+      return accessLog.waitForSpace(maxPauseMs);
     }),
   ]);
 
-  let over = false;
-  let killedByUs = false;
-  let isAnothers = false;
+  let hasEnded = false;
+  let killedByAgent = false;
+  let isReleased = false;
   child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0, startedAtMs }));
   child.once('error', (error) => {
-    if (over || (child.pid !== undefined && !(child instanceof HeldEnvoy))) return;
-    over = true;
-    if (child instanceof HeldEnvoy) child.forget();
+    if (hasEnded || (child.pid !== undefined && !(child instanceof DetachedEnvoy))) return;
+    hasEnded = true;
+    if (child instanceof DetachedEnvoy) child.removeFolder();
     report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
   });
   child.once('exit', async (code: number | null, signal: NodeJS.Signals | null) => {
     const livedMs = hostMs() - startedAtMs;
     const [tookOver] = await Promise.all([
-      killedByUs ? false : hadTakenOver(),
+      killedByAgent ? false : hadTakenOver(),
       // The pipe may still contain output. Another process may hold it open, so the wait is limited.
       Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
       // An agent that was suspended receives the exit before its expired timers: let these run first.
       sleep(1),
     ]);
-    over = true;
+    hasEnded = true;
     records.end();
     const { refusedByParent } = output;
     // A killed process reports no reason (spec/agent.md §2.6 F12).
-    const killed = signal === 'SIGKILL' && !killedByUs ? byWhom(killsBefore, outOfMemoryKills()) : undefined;
-    const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
+    const killed = signal === 'SIGKILL' && !killedByAgent ? causeOfKill(killsBefore, outOfMemoryKills()) : undefined;
+    const { lastWords, outOfMemory } = killed ?? { lastWords: output.exitReason(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
     report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory, ...takeOver });
     // Its folder would report to the next agent an exit that is already handled.
-    if (child instanceof HeldEnvoy && !isAnothers) child.forget();
+    if (child instanceof DetachedEnvoy && !isReleased) child.removeFolder();
   });
   return {
     kill: (signal) => {
-      killedByUs ||= signal === 'SIGKILL';
+      killedByAgent ||= signal === 'SIGKILL';
       child.kill(signal);
     },
-    letGo: () => {
-      isAnothers = true;
-      if (child instanceof HeldEnvoy) child.letGo();
+    release: () => {
+      isReleased = true;
+      if (child instanceof DetachedEnvoy) child.release();
     },
   };
 }
 
 /** A process and its output; null if this agent does not read it. */
 interface StartedEnvoy {
-  readonly child: ChildProcess | HeldEnvoy;
+  readonly child: ChildProcess | DetachedEnvoy;
   readonly binary: string;
   readonly stdout: Readable | null;
   readonly stderr: Readable | null;
@@ -152,12 +152,12 @@ interface StartedEnvoy {
 
 function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
   const { flags, guard, held } = environment;
-  const binary = binaryFor(environment, run);
+  const binary = resolveBinary(environment, run);
   if ('problem' in binary) return binary;
   const command = [...guard, binary.path, ...envoyArguments(flags, run)];
-  const started = startedBy(
+  const started = tryToStart(
     () =>
-      (held && startHeld(held, environment, run, command)) ??
+      (held && startDetached(held, environment, run, command)) ??
       startAsChild(command, openOutputChannels(environment.scratch)),
   );
   if (!('problem' in started)) return { ...started, binary: binary.path };
@@ -165,16 +165,16 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
 }
 
 /** Starts Envoy under a shell that outlives this agent. `undefined` if no pipes are available that the next agent could open. */
-function startHeld(
+function startDetached(
   held: NonNullable<EnvoyProcessEnvironment['held']>,
   { scratch }: EnvoyProcessEnvironment,
   run: StartOrder,
   command: readonly string[],
 ): Omit<StartedEnvoy, 'binary'> | undefined {
-  const channels = openHeldChannels(scratch);
+  const channels = openDetachedChannels(scratch);
   if (channels === undefined) return undefined;
   try {
-    const child = HeldEnvoy.start(held.processStarts(run), command, channels, held.living);
+    const child = DetachedEnvoy.start(held.recordStart(run), command, channels, held.living);
     return { child, stdout: child.stdout, stderr: child.stderr };
   } finally {
     channels.release();
@@ -197,26 +197,29 @@ function startAsChild([file, ...args]: readonly string[], channels: OutputChanne
 /** Continues with an Envoy that the previous agent started. */
 function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
   const folder = held?.folderOf(run);
-  const child = folder === undefined ? undefined : HeldEnvoy.adopt(folder);
+  const child = folder === undefined ? undefined : DetachedEnvoy.adopt(folder);
   if (child === undefined) return { problem: 'Envoy process of the previous agent not found' };
   queueMicrotask(() => child.emit('spawn'));
   return { child, binary: run.binary, stdout: child.stdout, stderr: child.stderr };
 }
 
 /** Classifies a SIGKILL that this agent did not send, by the OOM counter of the kernel. */
-function byWhom(before: number | undefined, now: number | undefined): { lastWords: string; outOfMemory: boolean } {
-  if (before === undefined || now === undefined) {
+function causeOfKill(
+  killsBefore: number | undefined,
+  killsNow: number | undefined,
+): { lastWords: string; outOfMemory: boolean } {
+  if (killsBefore === undefined || killsNow === undefined) {
     return { lastWords: 'killed by another process or the kernel, possibly out of memory', outOfMemory: false };
   }
-  const outOfMemory = now > before;
+  const outOfMemory = killsNow > killsBefore;
   const lastWords = outOfMemory
-    ? `killed by the kernel, out of memory (oom_kill ${before} → ${now})`
+    ? `killed by the kernel, out of memory (oom_kill ${killsBefore} → ${killsNow})`
     : 'killed by another process (the kernel reports no out-of-memory kill)';
   return { lastWords, outOfMemory };
 }
 
 /** `spawn` reports most errors with an event, but throws if the arguments are too long. */
-function startedBy<A>(start: () => A): A | { problem: string } {
+function tryToStart<A>(start: () => A): A | { problem: string } {
   try {
     return start();
   } catch (error) {
@@ -224,7 +227,7 @@ function startedBy<A>(start: () => A): A | { problem: string } {
   }
 }
 
-function binaryFor({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { path: string } | { problem: string } {
+function resolveBinary({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { path: string } | { problem: string } {
   try {
     const path = binaries.pathOf(run.binary);
     const why = whyNotExecutable(path);

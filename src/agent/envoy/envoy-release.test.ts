@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
-import { warnOfVersion } from './envoy-release.ts';
+import { warnAboutVersion } from './envoy-release.ts';
 
 async function warningsOf(script: string): Promise<LoggedEvent[]> {
   using folder = temporaryFolder();
@@ -11,7 +11,7 @@ async function warningsOf(script: string): Promise<LoggedEvent[]> {
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
   chmodSync(path, 0o755);
   const { log, lines } = recordingLog();
-  await warnOfVersion(path, log);
+  await warnAboutVersion(path, log);
   return lines;
 }
 

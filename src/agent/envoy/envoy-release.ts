@@ -6,7 +6,7 @@ import { runForOutput } from '../../runtime/run-for-output.ts';
 /** Maximum characters read: Envoy prints one line, another program may print anything. */
 export const maxVersionOutput = 10_000;
 /** Limit for `envoy --version`, which takes 0.1 s, and up to 1 s on a busy host. */
-const answerLimitMs = 30_000;
+const maxVersionMs = 30_000;
 
 /**
  * @param output of `envoy --version`
@@ -17,8 +17,8 @@ export function releaseIn(output: string): string | undefined {
 }
 
 /** Logs a warning if the version is not supported. Never rejects: a binary that does not run is reported when an epoch starts. */
-export async function warnOfVersion(path: string, log: Pick<Logger, 'warn'>): Promise<void> {
-  const options = { all: true, stdin: 'ignore', maxBuffer: maxVersionOutput, timeout: answerLimitMs } as const;
+export async function warnAboutVersion(path: string, log: Pick<Logger, 'warn'>): Promise<void> {
+  const options = { all: true, stdin: 'ignore', maxBuffer: maxVersionOutput, timeout: maxVersionMs } as const;
   const { all = '' } = await runForOutput(path, ['--version'], options).catch(() => ({ all: '' }));
   const problem = unsupportedEnvoyText(envoyVersionIn(releaseIn(all) ?? ''));
   if (problem !== undefined) log.warn('envoy.versionUnsupported', { path, reason: problem });

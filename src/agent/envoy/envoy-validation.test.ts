@@ -13,11 +13,11 @@ test('returns no result and ends the processes of a validation that does not fin
   const pid = join(folder.path, 'pid');
   writeFileSync(binary, `#!/bin/sh\nsh -c 'echo $$ >${pid}; exec sleep 60'\n`, { mode: 0o700 });
   const begin = performance.now();
-  const verdict = await validateWithEnvoy({ binary, guard: [] }, ['--mode', 'validate'], {
+  const result = await validateWithEnvoy({ binary, guard: [] }, ['--mode', 'validate'], {
     signal: new AbortController().signal,
     limitMs: 2_000,
   });
-  expect(verdict).toEqual({ is: 'not known', why: 'envoy --mode validate did not finish within 2000 ms' });
+  expect(result).toEqual({ is: 'not known', why: 'envoy --mode validate did not finish within 2000 ms' });
   expect(performance.now() - begin).toBeLessThan(30_000);
   await eventually('what it has started has ended', () => !isAlive(Number(readFileSync(pid, 'utf8'))));
 });

@@ -13,12 +13,14 @@ export interface ValidationEnvironment {
 }
 
 /** `not known` if Envoy could not run or did not finish; the configuration may be valid. */
-export type Verdict = { readonly is: 'taken' } | { readonly is: 'refused' | 'not known'; readonly why: string };
+export type ValidationResult =
+  | { readonly is: 'taken' }
+  | { readonly is: 'refused' | 'not known'; readonly why: string };
 
 /** Validation takes 0.1 s, and up to 1 s on a busy host. */
 const limitMs = 30_000;
 /** Envoy's exit code for an invalid configuration. */
-const refusalCode = 1;
+const invalidConfigCode = 1;
 
 export interface ValidationOptions {
   /** Cancels the validation, with the result `not known`. */
@@ -39,7 +41,7 @@ export async function validateWithEnvoy(
   { binary, guard }: ValidationEnvironment,
   args: readonly string[],
   { signal, limitMs: timeout = limitMs, scratch }: ValidationOptions,
-): Promise<Verdict> {
+): Promise<ValidationResult> {
   const [file, ...words] = [...guard, binary, ...args];
   const errors: OutputChannel & { release(): void } =
     scratch === undefined ? { childEnd: 'pipe', stream: undefined, release: () => {} } : openErrorChannel(scratch);
@@ -58,8 +60,8 @@ export async function validateWithEnvoy(
   await read;
   if (!result.failed) return { is: 'taken' };
   if (result.timedOut) return { is: 'not known', why: `envoy --mode validate did not finish within ${timeout} ms` };
-  const why = withoutNoise(output.lastWords()) || (result.shortMessage ?? `exit code ${result.exitCode}`);
-  return { is: result.exitCode === refusalCode && !result.isTerminated ? 'refused' : 'not known', why };
+  const why = withoutNoise(output.exitReason()) || (result.shortMessage ?? `exit code ${result.exitCode}`);
+  return { is: result.exitCode === invalidConfigCode && !result.isTerminated ? 'refused' : 'not known', why };
 }
 
 /** Removes the file name, which the caller knows, and the spaces and links by which Protobuf makes equal messages differ. */

@@ -22,9 +22,9 @@ import { cacheFolder, findEnvoy, installEnvoy } from './envoy-binary.ts';
 import { digestsOf } from './envoy-package.ts';
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 function executable(path: string, script: string): string {
@@ -168,7 +168,7 @@ describe('hostile cache', () => {
     const root = folder();
     const env = { PATH: '/usr/bin:/bin', HOME: root, XDG_CACHE_HOME: join(root, 'cache') };
     const binary = executable(join(cacheFolder(env), 'envoy/_bin/envoy'), '#!/bin/sh\nexit 0\n');
-    expect(findEnvoy({ env })).toEqual({ path: binary, by: 'cache' });
+    expect(findEnvoy({ env })).toEqual({ path: binary, source: 'cache' });
     spoil(binary);
     expect(findEnvoy({ env })).toBeUndefined();
 
@@ -191,8 +191,8 @@ test('ignores relative folders of PATH when searching Envoy', () => {
   executable(join(root, 'envoy'), '#!/bin/sh\n');
   const env = { XDG_CACHE_HOME: join(root, 'none') };
   expect(findEnvoy({ env: { ...env, PATH: root } })?.path).toBe(join(root, 'envoy'));
-  const before = process.cwd();
-  onTestFinished(() => process.chdir(before));
+  const workingDirectory = process.cwd();
+  onTestFinished(() => process.chdir(workingDirectory));
   process.chdir(root);
   for (const PATH of ['.', '', ':/nowhere', './', '../'.concat(root.split('/').at(-1)!)])
     expect(findEnvoy({ env: { ...env, PATH } }), PATH).toBeUndefined();

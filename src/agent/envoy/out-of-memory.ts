@@ -37,8 +37,8 @@ function counterFile(root: string): string | undefined {
 
 interface Mount {
   /** The mounted subtree of the file system. */
-  readonly part: string;
-  readonly at: string;
+  readonly subtree: string;
+  readonly mountPoint: string;
   readonly type: string;
   /** Mount options of the file system; for control groups of version 1, the controllers. */
   readonly options: readonly string[];
@@ -46,17 +46,17 @@ interface Mount {
 
 /** Parses `36 35 98:0 /part /at rw,noatime shared:1 - cgroup cgroup rw,memory` (man 5 proc_pid_mountinfo). */
 function parseMount(line: string): Mount[] {
-  const [before, after] = line.split(' - ');
-  const [, , , part, at] = before!.split(' ');
-  const [type, , options] = after?.split(' ') ?? [];
-  if (part === undefined || at === undefined || type === undefined) return [];
-  return [{ part, at, type, options: options?.split(',') ?? [] }];
+  const [fields, typeFields] = line.split(' - ');
+  const [, , , subtree, mountPoint] = fields!.split(' ');
+  const [type, , options] = typeFields?.split(' ') ?? [];
+  if (subtree === undefined || mountPoint === undefined || type === undefined) return [];
+  return [{ subtree, mountPoint, type, options: options?.split(',') ?? [] }];
 }
 
 /** A container may see only a subtree, but /proc/self/cgroup names its group from the root of the tree. */
-function placeIn({ part, at }: Mount, path: string): string {
-  const below = posix.relative(part, path);
-  return below.startsWith('..') ? at : posix.join(at, below);
+function placeIn({ subtree, mountPoint }: Mount, path: string): string {
+  const below = posix.relative(subtree, path);
+  return below.startsWith('..') ? mountPoint : posix.join(mountPoint, below);
 }
 
 function textOf(file: string): string {

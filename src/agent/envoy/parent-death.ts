@@ -5,7 +5,7 @@
 import { runForOutput } from '../../runtime/run-for-output.ts';
 
 /** Command prefix on hosts with util-linux `setpriv`. */
-export const usualGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
+export const setprivGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
 
 /** `true` exits immediately; a `setpriv` that does not is unusable. */
 const maxGuardMs = 5_000;
@@ -13,9 +13,9 @@ const maxGuardMs = 5_000;
 /** The command prefix, or an empty one if it does not work: `setpriv` requests the kernel's signal, then executes the command. */
 export async function parentDeathGuard(): Promise<readonly string[]> {
   // setpriv may be missing, or not support the option (BusyBox).
-  const { failed } = await runForOutput(usualGuard[0]!, [...usualGuard.slice(1), 'true'], {
+  const { failed } = await runForOutput(setprivGuard[0]!, [...setprivGuard.slice(1), 'true'], {
     stdio: 'ignore',
     timeout: maxGuardMs,
   });
-  return failed ? [] : usualGuard;
+  return failed ? [] : setprivGuard;
 }

@@ -20,10 +20,10 @@ test('distinguishes processes with the same epoch by their base ID', () => {
 
 test('lists a process until it exits, and ends and returns the remaining ones', async () => {
   const table = new ProcessTable();
-  const [gone, left] = [child(1), child(2)];
-  table.add(gone, { epoch: 0, baseId: 7 });
-  table.add(left, { epoch: 1, baseId: 7 });
-  gone.kill();
+  const [exited, running] = [child(1), child(2)];
+  table.add(exited, { epoch: 0, baseId: 7 });
+  table.add(running, { epoch: 1, baseId: 7 });
+  exited.kill();
   expect(await table.endAll()).toMatchObject([{ pid: 2, epoch: 1, baseId: 7 }]);
   expect(table.list()).toEqual([]);
 });

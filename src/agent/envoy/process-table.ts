@@ -15,33 +15,33 @@ interface Child {
   kill(signal: NodeJS.Signals): boolean;
   once(event: 'exit' | 'spawn' | 'error', listener: () => void): unknown;
   /** Stops observing the process and leaves it running. Absent if the process ends with this agent. */
-  letGo?(): void;
+  release?(): void;
 }
 
 export class ProcessTable {
   readonly #running = new Map<Child, RunningEnvoy>();
-  #letsGo = false;
+  #isHandedOver = false;
 
   /** Whether another agent takes over the Envoys, so that this agent ends none. */
-  get letsGo(): boolean {
-    return this.#letsGo;
+  get isHandedOver(): boolean {
+    return this.#isHandedOver;
   }
 
   /** @throws Error if an Envoy would end with this agent */
-  letGo(): void {
+  handOver(): void {
     for (const [child, { epoch }] of this.#running) {
-      if (child.letGo === undefined) throw new Error(`epoch ${epoch} cannot outlive this agent`);
+      if (child.release === undefined) throw new Error(`epoch ${epoch} cannot outlive this agent`);
     }
-    this.#letsGo = true;
+    this.#isHandedOver = true;
   }
 
   /** Undoes the hand-over: the Envoys belong to this agent again. */
-  keep(): void {
-    this.#letsGo = false;
+  takeBack(): void {
+    this.#isHandedOver = false;
   }
 
   /** Removes all entries, before handed-over Envoys are adopted again. */
-  forget(): void {
+  clear(): void {
     this.#running.clear();
   }
 
@@ -64,7 +64,7 @@ export class ProcessTable {
 
   /** For an agent that exits immediately and cannot wait. */
   killAll(): void {
-    if (this.#letsGo) return;
+    if (this.#isHandedOver) return;
     // By the handle, not by the PID, which may be reused after the process was reaped.
     for (const child of this.#running.keys()) child.kill('SIGKILL');
   }
@@ -75,8 +75,8 @@ export class ProcessTable {
    * @returns the processes that had to be killed
    */
   async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
-    if (this.#letsGo) return [];
-    const left = this.list();
+    if (this.#isHandedOver) return [];
+    const remaining = this.list();
     const exits = [...this.#running.keys()].map(
       (child) => new Promise<void>((resolve) => child.once('exit', () => resolve())),
     );
@@ -87,6 +87,6 @@ export class ProcessTable {
     });
     await Promise.race([Promise.all(exits), limit]);
     clearTimeout(timer);
-    return left;
+    return remaining;
   }
 }

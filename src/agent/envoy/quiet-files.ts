@@ -6,7 +6,7 @@ import { readRegularFile } from '../../runtime/files/regular-file.ts';
 const maxTextBytes = 1024 * 1024;
 
 /** Content of a regular file, otherwise empty. Follows no symbolic link and does not block on a FIFO. */
-export function textOf(file: string): string {
+export function readTextQuietly(file: string): string {
   try {
     return readRegularFile(file, { maxBytes: maxTextBytes }).content.toString();
   } catch {

@@ -7,9 +7,9 @@ import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { inScratchFolder } from './scratch-folder.ts';
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 const flag = '--runDir';
@@ -64,12 +64,12 @@ test.each([
 });
 
 test('fails for a relative folder if the working directory was removed', () => {
-  const gone = join(folder(), 'gone');
-  mkdirSync(gone);
-  const before = process.cwd();
-  onTestFinished(() => process.chdir(before));
-  process.chdir(gone);
-  rmSync(gone, { recursive: true });
+  const removed = join(folder(), 'gone');
+  mkdirSync(removed);
+  const workingDirectory = process.cwd();
+  onTestFinished(() => process.chdir(workingDirectory));
+  process.chdir(removed);
+  rmSync(removed, { recursive: true });
   expect(() => makeFolder('etc/istio')).toThrow('ENOENT');
   expect(() => inScratchFolder([{ path: 'etc/istio', flag }], () => {})).toThrow('etc/istio: ENOENT');
 });

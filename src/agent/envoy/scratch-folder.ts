@@ -19,7 +19,7 @@ export interface ScratchParent {
  *
  * @throws ChartpilotError FILE_UNWRITABLE with the problem of the first parent
  */
-export function inScratchFolder<A>(parents: readonly ScratchParent[], deed: (folder: string) => A): A {
+export function inScratchFolder<A>(parents: readonly ScratchParent[], task: (folder: string) => A): A {
   let problem: ChartpilotError | undefined;
   for (const { path, flag } of parents) {
     try {
@@ -27,19 +27,19 @@ export function inScratchFolder<A>(parents: readonly ScratchParent[], deed: (fol
       makeFolder(parent);
       const folder = mkdtempSync(join(parent, '.scratch-'));
       try {
-        return deed(folder);
+        return task(folder);
       } finally {
         removeQuietly(folder);
       }
     } catch (error) {
-      problem ??= unwritable(path, error, flag);
+      problem ??= unwritableError(path, error, flag);
     }
   }
   throw problem ?? new Error('no directory configured');
 }
 
 /** Removes the operation and the path in the temporary folder from Node's message (`ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`). */
-export function unwritable(path: string, error: unknown, flag: string): ChartpilotError {
+export function unwritableError(path: string, error: unknown, flag: string): ChartpilotError {
   const why = messageOf(error).replace(/, (?:open|mkdir|mkdtemp|write|rename|close|stat)\b.*$/s, '');
   return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${why}`, {
     hint: `Set ${flag} to a writable directory.`,

@@ -5,13 +5,13 @@ import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { switchingProtocols } from '../../../test/fixtures/switching-protocols.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { createAdminClient } from '../admin/admin-client.ts';
-import { askServingEnvoy, type ServingPorts } from './serving-envoy.ts';
+import { probeServingEnvoy, type ServingPorts } from './serving-envoy.ts';
 
-const lives = { lives: true };
-const isGone = { lives: false };
+const running = { isAlive: true };
+const exited = { isAlive: false };
 
-async function listening(answer: RequestListener): Promise<number> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
+async function listening(respond: RequestListener): Promise<number> {
+  const server = createServer(respond).listen(0, '127.0.0.1');
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
@@ -20,16 +20,16 @@ async function listening(answer: RequestListener): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-const answering = (status: number, body = '') => listening((_, response) => response.writeHead(status).end(body));
+const responding = (status: number, body = '') => listening((_, response) => response.writeHead(status).end(body));
 const silent = () => listening(() => {});
 const adminAt = (port: number) => createAdminClient('127.0.0.1', port);
 const ports = (port: number | undefined): ServingPorts => ({ host: '127.0.0.1', port });
 
 test('uses the state of the admin interface if it responds', async () => {
-  const admin = adminAt(await answering(503, 'DRAINING\n'));
-  const others = ports(await answering(404));
+  const admin = adminAt(await responding(503, 'DRAINING\n'));
+  const otherPorts = ports(await responding(404));
   for (const at of ['admin', 'admin or port'] as const) {
-    expect(await askServingEnvoy(at, admin, lives, others)).toMatchObject({
+    expect(await probeServingEnvoy(at, admin, running, otherPorts)).toMatchObject({
       by: 'admin',
       live: false,
       detail: 'DRAINING',
@@ -39,42 +39,48 @@ test('uses the state of the admin interface if it responds', async () => {
 
 test('reports not live if the admin port refuses connections, unless the port was lost to another process', async () => {
   const admin = adminAt(await freePort());
-  const others = ports(await answering(404));
-  expect(await askServingEnvoy('admin', admin, lives, others)).toMatchObject({ by: 'admin', live: false });
-  expect(await askServingEnvoy('admin or port', admin, lives, others)).toMatchObject({ by: 'port', live: true });
+  const otherPorts = ports(await responding(404));
+  expect(await probeServingEnvoy('admin', admin, running, otherPorts)).toMatchObject({ by: 'admin', live: false });
+  expect(await probeServingEnvoy('admin or port', admin, running, otherPorts)).toMatchObject({
+    by: 'port',
+    live: true,
+  });
 });
 
 test('waits at most 2.5 s for an admin port that accepts connections and does not respond', async () => {
   const admin = adminAt(await silent());
-  const others = ports(await answering(404));
+  const otherPorts = ports(await responding(404));
   const taken = await msWithoutQueueing([process.pid], async () => {
-    expect(await askServingEnvoy('admin or port', admin, lives, others)).toMatchObject({ by: 'port', live: true });
+    expect(await probeServingEnvoy('admin or port', admin, running, otherPorts)).toMatchObject({
+      by: 'port',
+      live: true,
+    });
   });
   expect(taken).toBeLessThan(2_500);
 });
 
 test('reports live for any HTTP response of the listener, and not live without one', async () => {
   const admin = adminAt(1);
-  const nobody = await freePort();
-  expect(await askServingEnvoy('port', admin, lives, ports(await answering(404)))).toMatchObject({ live: true });
-  expect(await askServingEnvoy('port', admin, lives, ports(nobody))).toEqual({
+  const closedPort = await freePort();
+  expect(await probeServingEnvoy('port', admin, running, ports(await responding(404)))).toMatchObject({ live: true });
+  expect(await probeServingEnvoy('port', admin, running, ports(closedPort))).toEqual({
     by: 'port',
     live: false,
-    detail: `port ${nobody}: connection refused`,
+    detail: `port ${closedPort}: connection refused`,
   });
-  expect(await askServingEnvoy('port', admin, lives, ports(await silent()))).toMatchObject({ live: false });
+  expect(await probeServingEnvoy('port', admin, running, ports(await silent()))).toMatchObject({ live: false });
 });
 
 test('reports not live if the listener responds with another protocol', async () => {
-  const word = await askServingEnvoy('port', adminAt(1), lives, ports(await switchingProtocols()));
+  const word = await probeServingEnvoy('port', adminAt(1), running, ports(await switchingProtocols()));
   expect(word).toMatchObject({ by: 'port', live: false });
 });
 
 test('checks the process if no listener port is known, and reports not live after its exit in any case', async () => {
   const admin = adminAt(1);
-  expect(await askServingEnvoy('port', admin, lives, ports(undefined))).toMatchObject({ live: true });
-  for (const port of [undefined, await answering(404)]) {
-    const word = await askServingEnvoy('port', admin, isGone, ports(port));
+  expect(await probeServingEnvoy('port', admin, running, ports(undefined))).toMatchObject({ live: true });
+  for (const port of [undefined, await responding(404)]) {
+    const word = await probeServingEnvoy('port', admin, exited, ports(port));
     expect(word).toEqual({ by: 'port', live: false, detail: 'process exited' });
   }
 });

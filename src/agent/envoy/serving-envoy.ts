@@ -11,7 +11,7 @@ export interface ServingPorts {
   readonly port: number | undefined;
 }
 
-export interface EnvoyRun {
+export interface EpochId {
   readonly epoch: number;
   readonly baseId: number;
 }
@@ -27,12 +27,12 @@ export class ServingProcess {
   }
 
   /** The kernel reports the exit before the charts receive it. */
-  get lives(): boolean {
+  get isAlive(): boolean {
     return this.#startTime !== undefined && startTimeOf(this.#pid) === this.#startTime;
   }
 }
 
-type Word = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
+type ProbeResult = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
 
 const adminLimitMs = 3_000;
 /** A child that SIGKILL does not end keeps the admin port open without responding. */
@@ -40,30 +40,30 @@ const doubtfulAdminLimitMs = 1_000;
 const portLimitMs = 1_000;
 
 /** Probes the admin interface, a worker's port, or both as `at` selects; with both, the admin interface wins if it responds. Never rejects. */
-export async function askServingEnvoy(
+export async function probeServingEnvoy(
   at: EnvoyProbe['at'],
   admin: AdminClient,
-  process: Pick<ServingProcess, 'lives'> | undefined,
+  process: Pick<ServingProcess, 'isAlive'> | undefined,
   ports: ServingPorts,
-): Promise<Word> {
-  if (at === 'port') return askPort(process, ports);
+): Promise<ProbeResult> {
+  if (at === 'port') return probePort(process, ports);
   if (at === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
-  const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), askPort(process, ports)]);
+  const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), probePort(process, ports)]);
   return state.responded ? { by: 'admin', ...state } : port;
 }
 
 /** A worker responds to a path without a route even if the main thread is blocked. Without a port, only checks the process. */
-async function askPort(
-  process: Pick<ServingProcess, 'lives'> | undefined,
+async function probePort(
+  process: Pick<ServingProcess, 'isAlive'> | undefined,
   { host, port }: ServingPorts,
-): Promise<Word> {
-  if (process?.lives !== true) return { by: 'port', live: false, detail: 'process exited' };
+): Promise<ProbeResult> {
+  if (process?.isAlive !== true) return { by: 'port', live: false, detail: 'process exited' };
   if (port === undefined) return { by: 'port', live: true, detail: 'process is running' };
-  const problem = await whyNoAnswer(host, port);
+  const problem = await whyNoResponse(host, port);
   return { by: 'port', live: problem === undefined, detail: problem ?? `port ${port} responds` };
 }
 
-function whyNoAnswer(host: string, port: number): Promise<string | undefined> {
+function whyNoResponse(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(portLimitMs);
     const outgoing = get({ host, port, path: '/', agent: false, signal }, (response) => {

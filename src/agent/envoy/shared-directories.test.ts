@@ -9,7 +9,7 @@ import { asOtherUser } from '../../../test/harness/other-user.ts';
 import { requireFolders } from '../options/requirements.ts';
 import { claimBaseId } from './base-ids/base-ids.ts';
 import { AgentRecord } from './record/agent-record.ts';
-import { containerIdentity } from './record/record-neighbours.ts';
+import { containerIdentity } from './record/other-records.ts';
 
 /** A folder with the permissions of /dev/shm: all users may create files, and only owners may remove them. */
 function sharedFolder(): { path: string; victim: string } {
@@ -63,8 +63,8 @@ test('does not block on a FIFO in place of a lock', async () => {
 test('does not block on a FIFO in place of shared memory', async () => {
   const { path } = sharedFolder();
   await asOtherUser(`mkfifo -m 666 ${path}/envoy_shared_memory_10`);
-  const look = `isMarkedInitializing(1, ${JSON.stringify(path)})`;
-  const script = `const { isMarkedInitializing } = await import(${moduleIn('base-ids/shared-memory.ts')}); ${look};`;
+  const call = `isMarkedInitializing(1, ${JSON.stringify(path)})`;
+  const script = `const { isMarkedInitializing } = await import(${moduleIn('base-ids/shared-memory.ts')}); ${call};`;
   expect(await ends(script)).toBe(true);
 });
 

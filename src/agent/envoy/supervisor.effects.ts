@@ -13,7 +13,7 @@ export function supervisorWithEffects({ epoch, shutdown, binaries, newest }: Sup
     actors: { epoch, shutdown, repair: repairSharedMemory(newest) },
     actions: {
       pruneBinaries: ({ context: { desired, provenBinary, epochs } }) =>
-        binaries.keep(new Set([desired.binary, provenBinary, ...epochs.map(({ binary }) => binary)])),
+        binaries.closeExcept(new Set([desired.binary, provenBinary, ...epochs.map(({ binary }) => binary)])),
     },
   });
 }

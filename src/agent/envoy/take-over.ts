@@ -13,9 +13,9 @@ export interface TakeOverEnvironment {
 }
 
 /** A serving Envoy responds in a few milliseconds, on a busy host later; a child needs longer than this to attach. */
-const askFirstLimitMs = 2_000;
+const firstProbeLimitMs = 2_000;
 /** For the check after the exit, which delays the report of the exit if the parent hangs. */
-const askLimitMs = 500;
+const exitProbeLimitMs = 500;
 
 /**
  * Called right after the process of an epoch was spawned.
@@ -30,10 +30,10 @@ export function watchTakeOver(
 ): () => Promise<boolean> {
   if (epoch === 0) return () => Promise.resolve(false);
   const admin = adminAt(adminPort);
-  const before = admin.state(askFirstLimitMs);
+  const firstState = admin.state(firstProbeLimitMs);
   return async () => {
-    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(hadParent || (await before).responded))
+    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(hadParent || (await firstState).responded))
       return false;
-    return (await admin.isClosed(askLimitMs)) && isMarkedInitializing(baseId, sharedMemoryDir) === false;
+    return (await admin.isClosed(exitProbeLimitMs)) && isMarkedInitializing(baseId, sharedMemoryDir) === false;
   };
 }

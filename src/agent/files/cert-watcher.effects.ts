@@ -3,7 +3,7 @@ import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { ValidationEnvironment } from '../envoy/envoy-validation.ts';
 import { readCertificates, waitForFiles } from './certificate-files.ts';
-import { certificateJudge } from './certificate-verdict.ts';
+import { certificateValidator } from './certificate-validation.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
 /** @param newest the Envoy that validates certificates */
@@ -12,7 +12,7 @@ export function certWatcherWithEffects(newest: ValidationEnvironment, turns: Fil
     actors: {
       waitForFiles: waitForFiles(turns),
       directory: directoryWatchWithEffects(),
-      digestFiles: readCertificates(certificateJudge(newest), log.scope('cert-watcher'), turns),
+      digestFiles: readCertificates(certificateValidator(newest), log.scope('cert-watcher'), turns),
     },
   });
 }

@@ -12,8 +12,13 @@ import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { createLogger } from '../../runtime/output/log.ts';
-import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
-import type { CertificateJudge } from './certificate-verdict.ts';
+import {
+  type CertificateFilesContent,
+  digestDirectories,
+  readCertificates,
+  waitForFiles,
+} from './certificate-files.ts';
+import type { CertificateValidator } from './certificate-validation.ts';
 
 function folder(): string {
   const temporary = temporaryFolder();
@@ -123,11 +128,11 @@ describe('path that is not a regular file or directory', () => {
 describe('reading of certificates', () => {
   const read = (
     directories: string[],
-    judge: CertificateJudge,
+    judge: CertificateValidator,
     lines: string[] = [],
     validated = true,
     turns = new FileTurns(),
-  ): Promise<CertificateReading> => {
+  ): Promise<CertificateFilesContent> => {
     const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line.trimEnd()) }), turns);
     return toPromise(createActor(logic, { input: { directories, judge: validated } }).start());
   };
@@ -138,11 +143,11 @@ describe('reading of certificates', () => {
     writeFileSync(join(directory, 'tls.key'), privateKey);
     return directory;
   };
-  const takesAll: CertificateJudge = async () => [];
+  const takesAll: CertificateValidator = async () => [];
 
   test("reports Envoy's message about the files, with file and blocks", async () => {
     const directory = withPair();
-    const judge: CertificateJudge = async ([set]) => [
+    const judge: CertificateValidator = async ([set]) => [
       { set: set!, result: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
     ];
     expect((await read([directory], judge)).problems).toEqual([
@@ -157,7 +162,7 @@ describe('reading of certificates', () => {
     const hung = Promise.withResolvers<void>();
     void turns.run(() => hung.promise, new AbortController().signal);
     let validated = 0;
-    const judge: CertificateJudge = async () => {
+    const judge: CertificateValidator = async () => {
       validated++;
       return [];
     };
@@ -179,9 +184,9 @@ describe('reading of certificates', () => {
 
   test('reports a missing validation, and no problem of the files', async () => {
     const directory = withPair();
-    const none: CertificateJudge = async ([set]) => [{ set: set!, result: { is: 'not known', why: 'no time' } }];
+    const none: CertificateValidator = async ([set]) => [{ set: set!, result: { is: 'not known', why: 'no time' } }];
     expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
-    const fails: CertificateJudge = async () => {
+    const fails: CertificateValidator = async () => {
       throw new Error('EMFILE');
     };
     expect(await read([directory], fails)).toMatchObject({ problems: [], notJudged: 'EMFILE' });
@@ -190,7 +195,7 @@ describe('reading of certificates', () => {
   test('does not validate invalid files, nor files of a first start, for which it warns', async () => {
     const directory = withPair();
     rmSync(join(directory, 'tls.key'));
-    const judge: CertificateJudge = async () => {
+    const judge: CertificateValidator = async () => {
       throw new Error('must not be asked');
     };
     const lines: string[] = [];
@@ -208,7 +213,7 @@ describe('reading of certificates', () => {
     const directory = withPair();
     let validated = 0;
     const changing =
-      (times: number): CertificateJudge =>
+      (times: number): CertificateValidator =>
       async () => {
         if (validated++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
         return [];

@@ -12,14 +12,14 @@ import { readTogether } from '../../runtime/files/read-together.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
 import { readSmallFile } from './certificate-reading.ts';
-import type { CertificateJudge } from './certificate-verdict.ts';
+import type { CertificateValidator } from './certificate-validation.ts';
 
 export const certificateFile = /\.(pem|crt|key)$/;
 /** `..data` and its targets, which contain the same files as the links beside them. */
 export const kubernetesInternal = /^\.\./;
 
 /** Content of the directories, and problems that prevent its use. */
-export interface CertificateReading {
+export interface CertificateFilesContent {
   /** SHA-256 of the files in hexadecimal. */
   readonly digest: string;
   /** Files in the digest. */
@@ -31,7 +31,7 @@ export interface CertificateReading {
   readonly notJudged?: string;
 }
 
-interface DirectoriesRead extends CertificateReading {
+interface DirectoriesRead extends CertificateFilesContent {
   readonly found: readonly CertificateProblem[];
   /** Certificate sets for Envoy to validate. */
   readonly sets: readonly CertificateSet[];
@@ -115,7 +115,7 @@ function unreadableAs(message: string): CertificateProblem {
 }
 
 /** Without duplicates. */
-function reported(problems: readonly CertificateProblem[]): Pick<CertificateReading, 'problems' | 'code'> {
+function reported(problems: readonly CertificateProblem[]): Pick<CertificateFilesContent, 'problems' | 'code'> {
   const texts = [...new Set(problems.map(({ message }) => message))];
   const codes = [...new Set(problems.map(({ code }) => code))];
   return { problems: texts, ...(codes.length > 0 && { code: codes.join(', ') }) };
@@ -139,8 +139,8 @@ const readings = 3;
  * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if aborted, which the chart does
  * after its limit.
  */
-export function readCertificates(judge: CertificateJudge, log: Logger, turns: FileTurns) {
-  return fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
+export function readCertificates(validator: CertificateValidator, log: Logger, turns: FileTurns) {
+  return fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;
     const digest = (): Promise<DirectoriesRead> => turns.run(() => digestDirectories(directories, signal), signal);
     let read = await digest();
@@ -152,7 +152,7 @@ export function readCertificates(judge: CertificateJudge, log: Logger, turns: Fi
       return outcome(read);
     }
     for (let times = 1; times <= readings; times++) {
-      const { problems, notJudged } = await validateSets(read, judge, signal);
+      const { problems, notJudged } = await validateSets(read, validator, signal);
       const after = await digest();
       if (after.digest === read.digest) return outcome(read, problems, notJudged);
       read = after;
@@ -165,7 +165,7 @@ function outcome(
   { digest, files, found }: DirectoriesRead,
   more: readonly CertificateProblem[] = [],
   notJudged?: string,
-): CertificateReading {
+): CertificateFilesContent {
   return {
     digest,
     files,
@@ -177,13 +177,13 @@ function outcome(
 /** Files with known problems are not validated. */
 async function validateSets(
   { sets, problems, contents }: DirectoriesRead,
-  judge: CertificateJudge,
+  validator: CertificateValidator,
   signal: AbortSignal,
 ): Promise<{ problems: CertificateProblem[]; notJudged?: string }> {
   if (sets.length === 0 || problems.length > 0) return { problems: [] };
   const refused: CertificateProblem[] = [];
   try {
-    for (const { set, result } of await judge(sets, signal)) {
+    for (const { set, result } of await validator(sets, signal)) {
       if (result.is === 'not known') return { problems: [], notJudged: result.why };
       const file = 'roots' in set ? set.roots : set.certificate;
       const blocks = describeCertificates(contents.get(file) ?? Buffer.alloc(0));

@@ -1,5 +1,5 @@
 /**
- * Finds problems of certificate files without Envoy: missing and swapped files, invalid blocks. Envoy validates the rest (certificate-verdict.ts).
+ * Finds problems of certificate files without Envoy: missing and swapped files, invalid blocks. Envoy validates the rest (certificate-validation.ts).
  * Never throws, and never reports a file's content.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';

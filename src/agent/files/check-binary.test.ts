@@ -9,7 +9,7 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { isAlive } from '../../../test/harness/process-alive.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { EnvoyBinaries, firstBinary } from '../envoy/envoy-binaries.ts';
-import type { Verdict } from '../envoy/envoy-validation.ts';
+import type { ValidationResult } from '../envoy/envoy-validation.ts';
 import { checkBinary } from './check-binary.ts';
 
 const versionOf = (release: string): string => `echo "envoy  version: abc123/${release}/Clean/RELEASE/BoringSSL"`;
@@ -26,7 +26,7 @@ function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given 
   return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
 }
 
-function given(validation: Verdict = { is: 'taken' }, atFirst = envoy()) {
+function given(validation: ValidationResult = { is: 'taken' }, atFirst = envoy()) {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'envoy');
@@ -44,7 +44,7 @@ function given(validation: Verdict = { is: 'taken' }, atFirst = envoy()) {
       checkBinary({
         binaries,
         turns: new FileTurns(),
-        words: ['--concurrency', '2'],
+        envoyArguments: ['--concurrency', '2'],
         hotRestart: true,
         validate: async (binary) => {
           judged.push(binary);
@@ -137,7 +137,7 @@ test('executes a pinned binary after its path was replaced, until it is released
   expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\//);
   writeFileSync(join(folder, 'old'), 'another content');
   expect(() => binaries.pathOf(firstBinary)).toThrow(codedError('ENVOY_CHANGED', { path }));
-  binaries.keep(new Set([name]));
+  binaries.closeExcept(new Set([name]));
   expect(binaries.newestPath).toBe(path);
   expect(() => binaries.pathOf(firstBinary)).toThrow(/unknown Envoy binary first/);
 });

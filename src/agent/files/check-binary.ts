@@ -7,19 +7,19 @@ import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
-import { digestOf, type EnvoyBinaries, type FoundBinary, findBinary, heldPath } from '../envoy/envoy-binaries.ts';
+import { digestOf, type EnvoyBinaries, type OpenBinary, openBinary, openFilePath } from '../envoy/envoy-binaries.ts';
 import { maxVersionOutput, releaseIn } from '../envoy/envoy-release.ts';
-import type { Verdict } from '../envoy/envoy-validation.ts';
+import type { ValidationResult } from '../envoy/envoy-validation.ts';
 
 export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
   /** Queue for reads of the file. */
   readonly turns: FileTurns;
   /** Arguments of Envoy except its bootstrap, all of which the binary must accept. */
-  readonly words: readonly string[];
+  readonly envoyArguments: readonly string[];
   readonly hotRestart: boolean;
   /** Validates the bootstrap with the binary at a path. */
-  readonly validate: (path: string, signal: AbortSignal) => Promise<Verdict>;
+  readonly validate: (path: string, signal: AbortSignal) => Promise<ValidationResult>;
 }
 
 /** Envoy parses its flags in 0.1 s, and up to 1 s on a busy host. */
@@ -39,61 +39,61 @@ async function check(
   const { binaries, turns } = environment;
   const found = await turns.run(async () => openedAt(path), signal);
   if ('refused' in found) return found;
-  const held = binaries.nameOf(found.stats);
+  const pinnedName = binaries.nameOf(found.stats);
   // The binary was checked before, or is running.
-  if (held !== undefined) {
+  if (pinnedName !== undefined) {
     closeSync(found.fd);
-    return { binary: held, description: found.realPath };
+    return { binary: pinnedName, description: found.realPath };
   }
-  let isKept = false;
+  let isPinned = false;
   try {
     const digest = await turns.run(() => digestOf(found.fd, signal), signal);
     if (hasChanged(found)) return { refused: `${found.realPath} is still being written` };
     const name = await turns.run(() => binaries.nameOfDigest(digest, signal), signal);
-    const judged = name === undefined ? await checkCompatibility(environment, found, signal) : { version: '' };
-    if ('refused' in judged) return judged;
+    const checked = name === undefined ? await checkCompatibility(environment, found, signal) : { version: '' };
+    if ('refused' in checked) return checked;
     binaries.pin(name ?? digest, digest, found);
-    isKept = true;
-    return { binary: name ?? digest, description: `${judged.version} (sha256 ${digest}) ${found.realPath}`.trim() };
+    isPinned = true;
+    return { binary: name ?? digest, description: `${checked.version} (sha256 ${digest}) ${found.realPath}`.trim() };
   } finally {
-    if (!isKept) closeSync(found.fd);
+    if (!isPinned) closeSync(found.fd);
   }
 }
 
-function openedAt(path: string): FoundBinary | { refused: string } {
+function openedAt(path: string): OpenBinary | { refused: string } {
   const why = whyNotExecutable(path);
   if (why !== undefined) return { refused: `${path} ${why}` };
   try {
-    return findBinary(path);
+    return openBinary(path);
   } catch (error) {
     return { refused: `${path}: ${messageOf(error)}` };
   }
 }
 
-function hasChanged({ fd, stats }: FoundBinary): boolean {
+function hasChanged({ fd, stats }: OpenBinary): boolean {
   const now = fstatSync(fd, { bigint: true });
   return now.size !== stats.size || now.mtimeNs !== stats.mtimeNs;
 }
 
 /** In ascending order of cost; the first failure is reported. */
 async function checkCompatibility(
-  { binaries, words, hotRestart, validate }: BinaryCheckEnvironment,
-  { fd, realPath }: FoundBinary,
+  { binaries, envoyArguments, hotRestart, validate }: BinaryCheckEnvironment,
+  { fd, realPath }: OpenBinary,
   signal: AbortSignal,
 ): Promise<{ refused: string } | { version: string }> {
-  const path = heldPath(fd);
+  const path = openFilePath(fd);
   const version = await runBinary(path, ['--version'], signal);
   const release = releaseIn(version.output);
   if (version.exitCode !== 0 || release === undefined) {
-    return { refused: `${realPath} --version printed no Envoy version: ${wordsOf(version)}` };
+    return { refused: `${realPath} --version printed no Envoy version: ${outputText(version)}` };
   }
   const description = `${realPath} (Envoy ${release})`;
-  const compatibility = await runBinary(path, [...words, '--hot-restart-version'], signal);
+  const compatibility = await runBinary(path, [...envoyArguments, '--hot-restart-version'], signal);
   if (compatibility.exitCode !== 0) {
-    return { refused: `${description} rejects the Envoy command line of this agent: ${wordsOf(compatibility)}` };
+    return { refused: `${description} rejects the Envoy command line of this agent: ${outputText(compatibility)}` };
   }
   if (hotRestart) {
-    const running = await runBinary(binaries.newestPath, [...words, '--hot-restart-version'], signal);
+    const running = await runBinary(binaries.newestPath, [...envoyArguments, '--hot-restart-version'], signal);
     // Do not reject if the running Envoy does not report its version.
     if (running.exitCode === 0 && running.output !== compatibility.output) {
       const differs = `hot restart version ${compatibility.output}, running Envoy has ${running.output}`;
@@ -118,19 +118,19 @@ interface ProgramOutput {
   readonly problem: string;
 }
 
-async function runBinary(path: string, words: readonly string[], signal: AbortSignal): Promise<ProgramOutput> {
-  const result = await runForOutput(path, words, {
+async function runBinary(path: string, args: readonly string[], signal: AbortSignal): Promise<ProgramOutput> {
+  const result = await runForOutput(path, args, {
     all: true,
     stdin: 'ignore',
     maxBuffer: maxVersionOutput,
     timeout: runLimitMs,
     cancelSignal: signal,
   });
-  if (result.timedOut) throw new Error(`${words.at(-1)} did not finish within ${runLimitMs} ms`);
+  if (result.timedOut) throw new Error(`${args.at(-1)} did not finish within ${runLimitMs} ms`);
   return { exitCode: result.exitCode, output: (result.all ?? '').trim(), problem: result.shortMessage ?? '' };
 }
 
-function wordsOf({ output, problem, exitCode }: ProgramOutput): string {
+function outputText({ output, problem, exitCode }: ProgramOutput): string {
   const line = output.split('\n').findLast((one) => one.trim() !== '');
   return line ?? (problem === '' ? `exit code ${exitCode} without output` : problem);
 }

@@ -56,7 +56,7 @@ export function watchDirectory(
   names: WatchedNames = (name) => certificateFile.test(name),
 ) {
   // Checks that hang survive the abort of their watch.
-  const leftBehind = new Set<string>();
+  const hanging = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; seen: string | null }>(({ input, sendBack }) => {
     const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
     const report = (event: Report): void => {
@@ -65,7 +65,7 @@ export function watchDirectory(
     };
     const watch = new DirectoryWatch(input, {
       report,
-      leftBehind,
+      hanging,
       times: { ...defaultTimes, ...times },
       files: { ...ofThisHost, ...files },
       isWatchedName: (name) => names(name) || kubernetesInternal.test(name),
@@ -108,10 +108,10 @@ class Burst {
   }
 }
 
-interface WatchMeans {
+interface WatchEnvironment {
   readonly report: (event: Report) => void;
   /** Directories with a pending check of an aborted watch. */
-  readonly leftBehind: Set<string>;
+  readonly hanging: Set<string>;
   readonly times: WatchTimes;
   readonly files: WatchedFiles;
   /** Other files may change frequently. */
@@ -121,38 +121,38 @@ interface WatchMeans {
 /** Watches a path, including a replaced directory. */
 class DirectoryWatch {
   readonly #directory: string;
-  readonly #means: WatchMeans;
+  readonly #environment: WatchEnvironment;
   readonly #timer: NodeJS.Timeout;
   #watcher: FSWatcher | undefined;
   /** Identity of the directory; `undefined` before the first check, and after it was removed. */
-  #there: string | undefined;
+  #identity: string | undefined;
   #isFirstCheck = true;
   #isChecking = false;
   /** Content at the last comparison. */
-  #seen: string | null;
+  #content: string | null;
   readonly #beganAtMs = Date.now();
   #comparedAt = 0;
   #closed = false;
 
-  constructor({ directory, seen }: { directory: string; seen: string | null }, means: WatchMeans) {
+  constructor({ directory, seen }: { directory: string; seen: string | null }, environment: WatchEnvironment) {
     this.#directory = resolve(directory);
-    this.#seen = seen;
-    this.#means = means;
-    this.#timer = setInterval(() => void this.#check(), means.times.identityMs);
+    this.#content = seen;
+    this.#environment = environment;
+    this.#timer = setInterval(() => void this.#check(), environment.times.identityMs);
     void this.#check();
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#isChecking) this.#means.leftBehind.add(this.#directory);
+    if (this.#isChecking) this.#environment.hanging.add(this.#directory);
     clearInterval(this.#timer);
     this.#unwatch();
   }
 
   /** Runs one check at a time. */
   async #check(): Promise<void> {
-    const { leftBehind } = this.#means;
-    if (this.#isChecking || this.#closed || leftBehind.has(this.#directory)) return;
+    const { hanging } = this.#environment;
+    if (this.#isChecking || this.#closed || hanging.has(this.#directory)) return;
     this.#isChecking = true;
     try {
       await this.#ensureWatched();
@@ -160,28 +160,28 @@ class DirectoryWatch {
       this.#failed(error);
     } finally {
       this.#isChecking = false;
-      if (this.#closed) leftBehind.delete(this.#directory);
+      if (this.#closed) hanging.delete(this.#directory);
     }
   }
 
   async #ensureWatched(): Promise<void> {
-    const { files, times } = this.#means;
-    const there = await identityOf(this.#directory, files);
+    const { files, times } = this.#environment;
+    const identity = await identityOf(this.#directory, files);
     // Content before the watch, or the current content if unknown.
     if (this.#isFirstCheck) await this.#compareFirst();
     if (this.#closed) return;
-    if (there !== this.#there) this.#meet(there);
+    if (identity !== this.#identity) this.#meet(identity);
     this.#isFirstCheck = false;
-    if (there === nothing) return;
+    if (identity === nothing) return;
     if (this.#watcher === undefined) await this.#watch();
     else if (performance.now() - this.#comparedAt >= times.safetyMs) await this.#compare();
   }
 
-  #meet(there: string): void {
-    const { report } = this.#means;
+  #meet(identity: string): void {
+    const { report } = this.#environment;
     this.#unwatch();
-    this.#there = there;
-    if (there === nothing) report({ type: 'directory.missing' });
+    this.#identity = identity;
+    if (identity === nothing) report({ type: 'directory.missing' });
     else if (!this.#isFirstCheck) report({ type: 'directory.found' });
     if (!this.#isFirstCheck) this.#changed(this.#directory);
   }
@@ -192,7 +192,7 @@ class DirectoryWatch {
     this.#watcher = watcher;
     watcher.on('change', (event, name) => this.#onEvent(event, name === null ? null : String(name)));
     watcher.on('error', (error) => this.#failed(error));
-    this.#means.report({ type: 'watch.began' });
+    this.#environment.report({ type: 'watch.began' });
     // Detects changes before the watch was established.
     await this.#compare();
   }
@@ -200,7 +200,7 @@ class DirectoryWatch {
   /** `undefined` if the directory was removed, which the next check detects. */
   #begun(): FSWatcher | undefined {
     try {
-      return this.#means.files.watch(this.#directory);
+      return this.#environment.files.watch(this.#directory);
     } catch (error) {
       if (isSystemError(error, 'ENOENT')) return undefined;
       throw error;
@@ -210,23 +210,23 @@ class DirectoryWatch {
   #onEvent(event: string, name: string | null): void {
     const isItself = name === basename(this.#directory);
     if (name === null || isItself) this.#changed(this.#directory);
-    else if (this.#means.isWatchedName(name)) this.#changed(join(this.#directory, name));
+    else if (this.#environment.isWatchedName(name)) this.#changed(join(this.#directory, name));
     // The directory was removed or moved together with its watch. The next one may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
-    this.#there = undefined;
+    this.#identity = undefined;
     void this.#check();
   }
 
   #changed(path: string): void {
-    this.#means.report({ type: 'files.changed', path });
+    this.#environment.report({ type: 'files.changed', path });
   }
 
   #failed(error: unknown): void {
     if (this.#closed) return;
     this.close();
     const reason = `cannot watch ${this.#directory}: ${messageOf(error)}`;
-    this.#means.report({ type: 'watch.failed', reason, seen: this.#seen });
+    this.#environment.report({ type: 'watch.failed', reason, seen: this.#content });
   }
 
   #unwatch(): void {
@@ -235,22 +235,22 @@ class DirectoryWatch {
   }
 
   async #compareFirst(): Promise<void> {
-    const isKnown = this.#seen !== null;
+    const isKnown = this.#content !== null;
     const newestMs = await this.#compare();
     if (isKnown || this.#closed) return;
     // Files are read when the watch is ordered, so later changes must be reported. Clocks of other hosts may be wrong; if this took long, any file may
     // have changed.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
-    const hasTakenLong = Date.now() - this.#beganAtMs > this.#means.times.identityMs;
+    const hasTakenLong = Date.now() - this.#beganAtMs > this.#environment.times.identityMs;
     if (hasChanged || hasTakenLong) this.#changed(this.#directory);
   }
 
   /** @returns time of the last change, in milliseconds since 1970 */
   async #compare(): Promise<number> {
-    const { seen, newestMs } = await contentsOf(this.#directory, this.#means);
+    const { seen, newestMs } = await contentsOf(this.#directory, this.#environment);
     if (this.#closed) return newestMs;
-    const previous = this.#seen;
-    this.#seen = seen;
+    const previous = this.#content;
+    this.#content = seen;
     this.#comparedAt = performance.now();
     if (previous !== null && previous !== seen) this.#changed(this.#directory);
     return newestMs;
@@ -279,7 +279,7 @@ async function identityOf(directory: string, files: WatchedFiles): Promise<strin
  */
 async function contentsOf(
   directory: string,
-  { files, isWatchedName }: Pick<WatchMeans, 'files' | 'isWatchedName'>,
+  { files, isWatchedName }: Pick<WatchEnvironment, 'files' | 'isWatchedName'>,
 ): Promise<{ seen: string; newestMs: number }> {
   const hash = createHash('sha256');
   const listed = await files.readdir(directory).catch(messageOf);

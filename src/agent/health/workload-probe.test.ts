@@ -12,7 +12,7 @@ const never = new AbortController().signal;
 
 function probeOf(message: object): WorkloadProbe {
   const parsed = parseWorkloadProbe(message);
-  if ('mistake' in parsed) throw new Error(parsed.mistake.field, { cause: parsed.mistake });
+  if ('error' in parsed) throw new Error(parsed.error.field, { cause: parsed.error });
   return parsed.probe!;
 }
 
@@ -49,7 +49,7 @@ describe('workload probe configuration', () => {
     [{ exec: { command: 'rm -rf /' } }, 'exec.command', 'FIELD_TYPE_INVALID', '"rm -rf /"'],
     [{ httpGet: { port: 80, host: 7 } }, 'httpGet.host', 'FIELD_TYPE_INVALID', '7'],
   ])('is rejected if invalid: %j', (message, field, code, got) => {
-    expect(parseWorkloadProbe(message)).toMatchObject({ mistake: { field, violation: { code, got } } });
+    expect(parseWorkloadProbe(message)).toMatchObject({ error: { field, violation: { code, got } } });
   });
 });
 

@@ -9,15 +9,15 @@ import { choice, outOfRange, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { killGroup } from '../../runtime/process-group.ts';
-import { askApplication } from '../status/application-prober.ts';
+import { probeApplication } from '../status/application-prober.ts';
 import { type ApplicationProbe, applicationProbeOf } from '../status/application-probes.ts';
 import {
-  type Fields,
+  catchVariableError,
   type InvalidVariable,
-  objectOf,
-  textOf,
-  VariableMistake,
-  withoutMistakes,
+  type JsonFields,
+  objectField,
+  stringField,
+  VariableError,
 } from '../status/json-variable.ts';
 
 type Question =
@@ -49,12 +49,12 @@ const methods = ['httpGet', 'tcpSocket', 'grpc', 'exec'] as const;
 
 /** @returns the probe, `undefined` if none is configured, or the error */
 export function parseWorkloadProbe(message: object): { readonly probe: WorkloadProbe | undefined } | InvalidVariable {
-  const fields = message as Fields;
+  const fields = message as JsonFields;
   const isNone = methods.every((method) => fields[method] === undefined || fields[method] === null);
-  return withoutMistakes(() => ({ probe: isNone ? undefined : probeOf(fields) }));
+  return catchVariableError(() => ({ probe: isNone ? undefined : probeOf(fields) }));
 }
 
-function probeOf(fields: Fields): WorkloadProbe {
+function probeOf(fields: JsonFields): WorkloadProbe {
   const timeoutSeconds = countOf(fields, 'timeoutSeconds') || 1;
   return {
     times: {
@@ -68,29 +68,29 @@ function probeOf(fields: Fields): WorkloadProbe {
   };
 }
 
-function questionOf(fields: Fields, timeoutSeconds: number): Question {
+function questionOf(fields: JsonFields, timeoutSeconds: number): Question {
   const { exec, httpGet, tcpSocket, grpc } = fields;
   if (exec === undefined || exec === null) {
     const probe = applicationProbeOf({ httpGet, tcpSocket, grpc, timeoutSeconds }, '', []);
     const kind = (httpGet ?? undefined) === undefined ? 'tcpSocket' : 'httpGet';
-    const { host } = objectOf(fields[kind] ?? {}, kind);
-    return { kind: 'application', probe, host: textOf(host, `${kind}.host`) };
+    const { host } = objectField(fields[kind] ?? {}, kind);
+    return { kind: 'application', probe, host: stringField(host, `${kind}.host`) };
   }
   if ([httpGet, tcpSocket, grpc].some((other) => other !== undefined && other !== null)) {
     const given = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
-    throw new VariableMistake('', choice(methods, given));
+    throw new VariableError('', choice(methods, given));
   }
-  const { command } = objectOf(exec, 'exec');
+  const { command } = objectField(exec, 'exec');
   if (!Array.isArray(command) || command.length === 0 || command.some((word) => typeof word !== 'string')) {
-    throw new VariableMistake('exec.command', wrongType('a list of strings', command));
+    throw new VariableError('exec.command', wrongType('a list of strings', command));
   }
   return { kind: 'exec', command: command as [string, ...string[]] };
 }
 
-function countOf(fields: Fields, name: string): number {
+function countOf(fields: JsonFields, name: string): number {
   const value = fields[name] ?? 0;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxSeconds) return value;
-  throw new VariableMistake(name, outOfRange(`an integer from 0 to ${maxSeconds}`, value));
+  throw new VariableError(name, outOfRange(`an integer from 0 to ${maxSeconds}`, value));
 }
 
 /**
@@ -131,12 +131,12 @@ function isReady({ localhost, statusPort: port }: ProbedHost, stopped: AbortSign
 async function runProbe(question: Question, host: ProbedHost, signal: AbortSignal): Promise<string> {
   if (question.kind === 'exec') return run(question.command, signal);
   const { probe, host: named } = question;
-  const way = {
+  const transport = {
     destination: named || host.destination,
     source: named === '' ? host.source : undefined,
     http2: true,
   };
-  const status = await askApplication(probe, { rawHeaders: ['user-agent', userAgent], userAgent }, way, signal);
+  const status = await probeApplication(probe, { rawHeaders: ['user-agent', userAgent], userAgent }, transport, signal);
   return status >= 200 && status < 400 ? '' : `response status ${status}`;
 }
 

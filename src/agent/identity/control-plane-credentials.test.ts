@@ -57,7 +57,7 @@ test('reads the token for each connection, and describes it without secrets', as
   const read = credentials({ now: () => 900_000 });
   const first = await read.read('xds', address);
   expect(first.headers).toEqual({ authorization: `Bearer ${jwt({ exp: 1_000 })}` });
-  expect(first.shown).toBe('token ./var/run/secrets/tokens/istio-token, written 500 s ago, expires in 100 s');
+  expect(first.description).toBe('token ./var/run/secrets/tokens/istio-token, written 500 s ago, expires in 100 s');
   write(tokenFile, 'another');
   const second = await read.read('xds', address);
   expect(second.headers).toEqual({ authorization: 'Bearer another' });
@@ -70,7 +70,7 @@ test.each([
   ['a file above the size limit', 'a'.repeat(70_000), /at most 65536 bytes, got 70000/],
 ])('sends no authorization header without a token in %s, and describes the reason', async (_, content, why) => {
   if (content !== undefined) write(tokenFile, content);
-  const { headers, tls, shown } = await credentials().read('xds', address);
+  const { headers, tls, description: shown } = await credentials().read('xds', address);
   expect(headers).toEqual({});
   expect(tls?.certificate).toBeUndefined();
   expect(shown).toMatch(why);
@@ -115,7 +115,8 @@ test('sends no credentials over plaintext', async () => {
   write(tokenFile, 'secret');
   const none = await credentials({ config: { ...config, controlPlaneAuthPolicy: 'NONE' } }).read('xds', address);
   const port = await credentials().read('ca', '127.0.0.1:15010');
-  for (const read of [none, port]) expect(read).toEqual({ headers: {}, shown: expect.stringContaining('plaintext') });
+  for (const read of [none, port])
+    expect(read).toEqual({ headers: {}, description: expect.stringContaining('plaintext') });
 });
 
 test('adds distributed roots to those of the file, for both services', async () => {

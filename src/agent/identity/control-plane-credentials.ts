@@ -27,7 +27,7 @@ export interface ConnectionCredentials {
   /** Headers of each call: `authorization` with a token. */
   readonly headers: Readonly<Record<string, string>>;
   /** Description of the credentials for the log, without secrets. */
-  readonly shown: string;
+  readonly description: string;
 }
 
 export interface CredentialSources {
@@ -78,7 +78,7 @@ export class ControlPlaneCredentials {
     signal: AbortSignal = never,
   ): Promise<ConnectionCredentials> {
     if (isPlaintext(this.#sources.config, address)) {
-      return { headers: {}, shown: 'none (plaintext connection)' };
+      return { headers: {}, description: 'none (plaintext connection)' };
     }
     return this.#turns.run(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
   }
@@ -96,20 +96,20 @@ export class ControlPlaneCredentials {
     const tls = { roots: distributedRoots?.addTo(roots) ?? roots, serverName: controlPlaneName(address, env) };
     const provided = await this.#provided(at);
     if (provided !== undefined)
-      return { tls: { ...tls, certificate: provided.pair }, headers: {}, shown: provided.shown };
+      return { tls: { ...tls, certificate: provided.pair }, headers: {}, description: provided.description };
     const workload = this.#workloadCertificate();
     if (workload !== undefined && preference === 'certificate') return withWorkloadCertificate(tls, workload);
-    const { token, shown } = await this.#token(at);
-    if (token !== undefined) return { tls, headers: { authorization: `Bearer ${token}` }, shown };
-    return workload === undefined ? { tls, headers: {}, shown } : withWorkloadCertificate(tls, workload);
+    const { token, description } = await this.#token(at);
+    if (token !== undefined) return { tls, headers: { authorization: `Bearer ${token}` }, description };
+    return workload === undefined ? { tls, headers: {}, description } : withWorkloadCertificate(tls, workload);
   }
 
   /** The valid certificate of PROV_CERT, or of files in the proxy metadata. */
-  async #provided(at: Locate): Promise<{ pair: KeyPair; shown: string } | undefined> {
+  async #provided(at: Locate): Promise<{ pair: KeyPair; description: string } | undefined> {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
     const pair = await readPair(files, at);
-    return pair !== undefined && this.#isGood(pair) ? { pair, shown: `certificate ${files.chain}` } : undefined;
+    return pair !== undefined && this.#isGood(pair) ? { pair, description: `certificate ${files.chain}` } : undefined;
   }
 
   #providedFiles(): { chain: string; key: string } | undefined {
@@ -137,16 +137,16 @@ export class ControlPlaneCredentials {
     }
   }
 
-  async #token(at: Locate): Promise<{ token?: string; shown: string }> {
+  async #token(at: Locate): Promise<{ token?: string; description: string }> {
     const file = tokenFile(this.#sources.env);
-    if (file === undefined) return { shown: 'none (JWT_POLICY names no token file)' };
+    if (file === undefined) return { description: 'none (JWT_POLICY names no token file)' };
     try {
       const { text, modifiedMs } = await readWhole(await at(file), maxTokenBytes);
       const token = text.trim();
-      if (!isToken(token)) return { shown: `none (${file} contains no token)` };
-      return { token, shown: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
+      if (!isToken(token)) return { description: `none (${file} contains no token)` };
+      return { token, description: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
     } catch (error) {
-      return { shown: `none (${file}: ${fileErrorOf(error)})` };
+      return { description: `none (${file}: ${fileErrorOf(error)})` };
     }
   }
 }
@@ -155,7 +155,7 @@ function withWorkloadCertificate(
   tls: NonNullable<ConnectionCredentials['tls']>,
   workload: KeyPair,
 ): ConnectionCredentials {
-  return { tls: { ...tls, certificate: workload }, headers: {}, shown: 'workload certificate' };
+  return { tls: { ...tls, certificate: workload }, headers: {}, description: 'workload certificate' };
 }
 
 /** Control planes serve port 15010 without TLS (spec/agent.md §7.3). */

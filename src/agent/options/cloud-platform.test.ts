@@ -101,8 +101,8 @@ test.each<[content: string, respond: RequestListener, why: RegExp]>([
   ['a JSON list', (_, response) => void response.end('[]'), /not a JSON object/],
   ['a redirect', (_, response) => void response.writeHead(302, { location: 'http://other/' }).end(), /status 302/],
   ['more than 1 MiB', (_, response) => void response.end(' '.repeat(2 ** 21)), /exceeds 1048576 bytes/],
-])('§1.3 CLOUD_PLATFORM warns about a response with %s, and uses no cloud metadata', async (_, answer, why) => {
-  const server = await cloud(answer);
+])('§1.3 CLOUD_PLATFORM warns about a response with %s, and uses no cloud metadata', async (_, respond, why) => {
+  const server = await cloud(respond);
   const query: CloudSources['query'] = (question) => server(question, AbortSignal.timeout(500));
   const [metadata, warnings] = await metadataOf({ CLOUD_PLATFORM: 'azure' }, { query });
   expect(metadata).toBeUndefined();

@@ -241,7 +241,7 @@ function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): W
   if (readinessProbe === undefined) return undefined;
   const parsed = parseWorkloadProbe(readinessProbe);
   if ('probe' in parsed) return parsed.probe;
-  const { field, violation } = parsed.mistake;
+  const { field, violation } = parsed.error;
   errors.flag({ source: 'readinessProbe', field }, violation);
   return undefined;
 }

@@ -7,7 +7,7 @@ import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
 import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
 import { removeQuietly } from '../envoy/quiet-files.ts';
-import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
+import { inScratchFolder, unwritableError } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;
@@ -31,7 +31,7 @@ function requireConfigPath(path: string): void {
     // Private, because a bootstrap may contain confidential data.
     makeFolder(path, 0o700);
   } catch (error) {
-    throw unwritable(path, error, '--configPath');
+    throw unwritableError(path, error, '--configPath');
   }
   inScratchFolder([{ path, flag: '--configPath' }], () => {});
 }

@@ -12,9 +12,9 @@ import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { freePorts } from '../../../test/harness/free-ports.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import { recordIn } from '../envoy/record/agent-record.ts';
+import { recordPath } from '../envoy/record/agent-record.ts';
+import { BufferedQueries } from './buffered-queries.ts';
 import { KeptPorts } from './kept-ports.ts';
-import { KeptQuestions } from './kept-questions.ts';
 import { keptTcp, keptUdp, passedOnIn, readyResponse } from './kept-socket.ts';
 import { PassedOn } from './passed-on.ts';
 
@@ -128,12 +128,12 @@ test('passes all queries to the next agent if an agent exits before it has read 
 });
 
 test('keeps the newest queries beyond the limits of number and length', () => {
-  const many = new KeptQuestions();
+  const many = new BufferedQueries();
   for (let index = 0; index < 4_100; index++) many.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
   expect(many.lines).toHaveLength(4_096);
   expect(many.lines[0]).toBe(`127.0.0.1 5 ${Buffer.from('4').toString('base64')}\n`);
   expect(many.total).toBe(4_100);
-  const long = new KeptQuestions();
+  const long = new BufferedQueries();
   for (let index = 0; index < 100; index++) long.add(Buffer.alloc(60_000), '::1', index + 1);
   expect(long.lines.join('').length).toBeLessThanOrEqual(4 * 1024 * 1024);
   expect(long.lines.at(-1)).toMatch(/^::1 100 /);
@@ -142,7 +142,7 @@ test('keeps the newest queries beyond the limits of number and length', () => {
 
 test("detects by the record that ports may be open if the agents' socket was deleted", async () => {
   const killed = await killedAgent();
-  writeFileSync(recordIn(killed.directory), '');
+  writeFileSync(recordPath(killed.directory), '');
   rmSync(passedOnIn(killed.directory));
   const { ports } = await nextAgent(killed);
   expect(ports.isAfterAnother).toBe(true);

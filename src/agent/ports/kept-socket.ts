@@ -4,10 +4,10 @@ import type { Server } from 'node:net';
 
 /** Service of a port. */
 export type PassedPort = 'dns' | 'status';
-export type Transport = 'udp' | 'tcp';
+export type PassedTransport = 'udp' | 'tcp';
 
 export interface KeptSocket {
-  readonly transport: Transport;
+  readonly transport: PassedTransport;
   readonly address: string;
   /** File descriptor in this process; `undefined` if the socket is closed or the descriptor is unknown. */
   readonly fd: () => number | undefined;
@@ -23,7 +23,7 @@ export const passedOnIn = (directory: string): string => `${directory}/passed-on
 export interface PassingHeader {
   readonly format: typeof passingFormat;
   readonly port: PassedPort;
-  readonly transport: Transport;
+  readonly transport: PassedTransport;
   /** Local address at which queries or connections arrived. */
   readonly address: string;
   /** Client of a connection, whose bytes follow. Absent for UDP, where queries follow, and for a TCP test connection, where nothing follows. */

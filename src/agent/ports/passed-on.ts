@@ -5,7 +5,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
-import { recordIn } from '../envoy/record/agent-record.ts';
+import { recordPath } from '../envoy/record/agent-record.ts';
 import {
   type PassedPort,
   type PassingHeader,
@@ -41,7 +41,7 @@ export class PassedOn {
 
   constructor(directory: string) {
     this.#directory = directory;
-    this.isAfterAnother = existsSync(passedOnIn(directory)) || existsSync(recordIn(directory));
+    this.isAfterAnother = existsSync(passedOnIn(directory)) || existsSync(recordPath(directory));
   }
 
   take(port: PassedPort, taker: Taker): void {

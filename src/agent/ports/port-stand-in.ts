@@ -9,20 +9,20 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, createServer, isIPv6, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { KeptQuestions } from './kept-questions.ts';
+import { BufferedQueries } from './buffered-queries.ts';
 import {
   type PassedPort,
+  type PassedTransport,
   type PassingHeader,
   passedOnIn,
   passingFormat,
   readyResponse,
-  type Transport,
   takenResponse,
 } from './kept-socket.ts';
 
-interface Held {
+interface HeldSocket {
   readonly port: PassedPort;
-  readonly transport: Transport;
+  readonly transport: PassedTransport;
   readonly address: string;
   readonly fd: number;
 }
@@ -42,7 +42,7 @@ const maxConnections = 512;
 
 const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
-const held = JSON.parse(sockets) as Held[];
+const held = JSON.parse(sockets) as HeldSocket[];
 const deadline = performance.now() + standLimitMs;
 // Ends the process despite open connections. An earlier failure ends it as well, and the ports close as without a stand-in.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
@@ -76,7 +76,7 @@ function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined
   });
 }
 
-async function nextAgent({ port, transport, address }: Held): Promise<Socket | undefined> {
+async function nextAgent({ port, transport, address }: HeldSocket): Promise<Socket | undefined> {
   for (; performance.now() < deadline; await sleep(redialMs)) {
     const socket = await dial({ port, transport, address });
     if (socket !== undefined) return socket;
@@ -84,9 +84,9 @@ async function nextAgent({ port, transport, address }: Held): Promise<Socket | u
   return undefined;
 }
 
-async function passQuestions(one: Held): Promise<void> {
+async function passQuestions(one: HeldSocket): Promise<void> {
   const socket = createSocket(isIPv6(one.address) ? 'udp6' : 'udp4');
-  const questions = new KeptQuestions();
+  const questions = new BufferedQueries();
   socket.on('message', (message, { address, port }) => questions.add(message, address, port));
   socket.bind({ fd: one.fd });
   let agent = await nextAgent(one);
@@ -122,7 +122,7 @@ async function refuseFurther(socket: UdpSocket): Promise<void> {
   });
 }
 
-async function passConnections(one: Held): Promise<void> {
+async function passConnections(one: HeldSocket): Promise<void> {
   const agent = await nextAgent(one);
   if (agent === undefined) return;
   agent.destroy();
@@ -141,7 +141,7 @@ async function passConnections(one: Held): Promise<void> {
   server.close();
 }
 
-async function hand(connection: Socket, { port, transport, address }: Held): Promise<void> {
+async function hand(connection: Socket, { port, transport, address }: HeldSocket): Promise<void> {
   connection.on('error', () => connection.destroy());
   const { remoteAddress, remotePort, localAddress = address } = connection;
   const peer =

@@ -10,7 +10,7 @@ import { Ownership } from '../../runtime/ownership.ts';
 import { BaseIdTable } from '../envoy/base-ids/base-id-table.ts';
 import { ProcessTable } from '../envoy/process-table.ts';
 import type { AgentRecord } from '../envoy/record/agent-record.ts';
-import type { ToldFiles } from '../envoy/record/told-files.ts';
+import type { StoredFiles } from '../envoy/record/stored-files.ts';
 import type { Inheritance } from './agent-replacement.ts';
 import { predecessorWithEffects } from './predecessor.effects.ts';
 import { successorWithEffects } from './successor.effects.ts';
@@ -31,13 +31,13 @@ class CountedIds extends BaseIdTable {
     this.held = true;
     return { baseIds: [7], sweptFiles: [] };
   }
-  override letGoAll(): void {
+  override handOverAll(): void {
     this.held = false;
   }
 }
 
 /** Builds an agent with one slow component. */
-function given(slowly: 'the told files' | 'the ports' | 'nothing') {
+function given(slowly: 'the stored files' | 'the ports' | 'nothing') {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const [table, baseIds, ownership] = [new ProcessTable(), new CountedIds(), new Ownership(true)];
@@ -52,15 +52,15 @@ function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   const record = {
     directory: folder.path,
     baseIds: [7],
-    require: () => {},
+    requireWritten: () => {},
     read: async () => undefined,
-    keep: () => {},
+    startRecording: () => {},
   };
-  const told = { read: () => undefined, settled: slowly === 'the told files' ? slow : async () => {} };
+  const storedFiles = { read: () => undefined, settled: slowly === 'the stored files' ? slow : async () => {} };
   const inheritance: Inheritance = {
     ...{ table, baseIds, ownership, needed: [], runDir: folder.path, log: silentLogger },
     record: record as unknown as AgentRecord,
-    told: told as unknown as ToldFiles,
+    storedFiles: storedFiles as unknown as StoredFiles,
     binaries: {} as Inheritance['binaries'],
   };
   return {
@@ -73,7 +73,7 @@ function given(slowly: 'the told files' | 'the ports' | 'nothing') {
 
 /** As in the agent, starts the hand-over when requested. */
 function started(machine: AnyActorLogic) {
-  const told: string[] = [];
+  const events: string[] = [];
   const parent = setup({ actors: { machine } }).createMachine({
     invoke: { id: 'machine', src: 'machine' },
     on: {
@@ -82,14 +82,14 @@ function started(machine: AnyActorLogic) {
           guard: ({ event }) => event.type === 'succession.due',
           actions: sendTo('machine', { type: 'succession.begin' }),
         },
-        { actions: ({ event }) => told.push(event.type) },
+        { actions: ({ event }) => events.push(event.type) },
       ],
     },
   });
   const actor = createActor(parent).start();
   onTestFinished(() => void actor.stop());
   const child = () => actor.getSnapshot().children.machine!;
-  return { told, say: (event: AnyEventObject) => child().send(event) };
+  return { events, say: (event: AnyEventObject) => child().send(event) };
 }
 
 const [silent, unheard] = [
@@ -99,45 +99,45 @@ const [silent, unheard] = [
 const ready = { type: 'successor.ready', pid: 2 };
 
 test('keeps its Envoys if the newer agent exits while the record is written', async () => {
-  const { predecessor, table } = given('the told files');
+  const { predecessor, table } = given('the stored files');
   const { say } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
   await eventually('the record is being written', () => done !== undefined);
   say({ type: 'successor.lost', reason: '' });
   done!();
   await sleep(5);
-  expect(table.letsGo).toBe(false);
+  expect(table.isHandedOver).toBe(false);
 });
 
 test('leaves everything to the next agent if the resumption exceeds its limit', async () => {
   const { predecessor, table, baseIds } = given('the ports');
-  const { say, told } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
+  const { say, events } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
   say(ready);
-  await eventually('it has given up', () => table.letsGo);
+  await eventually('it has given up', () => table.isHandedOver);
   await sleep(5);
   say({ type: 'successor.lost', reason: '' });
-  await eventually('its time is over', () => told.includes('succession.done'));
+  await eventually('its time is over', () => events.includes('succession.done'));
   done!();
   await sleep(5);
-  expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: true, held: false });
+  expect({ letsGo: table.isHandedOver, held: baseIds.held }).toEqual({ letsGo: true, held: false });
 });
 
 test('has its Envoys again if it resumes control in time', async () => {
   const { predecessor, table, baseIds } = given('nothing');
-  const { say, told } = started(predecessor.provide({ actors: { link: silent } }));
+  const { say, events } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
-  await eventually('it has given up', () => table.letsGo);
+  await eventually('it has given up', () => table.isHandedOver);
   await sleep(5);
   say({ type: 'successor.lost', reason: '' });
-  await eventually('it has taken back', () => told.includes('succession.failed'));
-  expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: false, held: true });
+  await eventually('it has taken back', () => events.includes('succession.failed'));
+  expect({ letsGo: table.isHandedOver, held: baseIds.held }).toEqual({ letsGo: false, held: true });
 });
 
 test('keeps no base ID in a newer agent that exceeds the claim limit', async () => {
   const { successor, baseIds } = given('the ports');
-  const { say, told } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
+  const { say, events } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
   say({ type: 'predecessor.granted' });
-  await eventually('its time is over', () => told.includes('succession.refused'));
+  await eventually('its time is over', () => events.includes('succession.refused'));
   done!();
   await sleep(5);
   expect(baseIds.held).toBe(false);

@@ -7,12 +7,12 @@ import type { HandOver } from '../../../machines/agent/protocol.ts';
 import { isOn } from '../../model/fields/switches.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
-import { areHeldBySibling, nameOfId } from '../envoy/base-ids/base-id-holder.ts';
+import { areHeldBySibling, socketNameOf } from '../envoy/base-ids/base-id-owners.ts';
 import type { BaseIdTable } from '../envoy/base-ids/base-id-table.ts';
 import type { EnvoyBinaries } from '../envoy/envoy-binaries.ts';
 import type { ProcessTable } from '../envoy/process-table.ts';
 import { type AgentRecord, type FoundRecord, restoreBinaries } from '../envoy/record/agent-record.ts';
-import type { ToldFiles, ToldName } from '../envoy/record/told-files.ts';
+import type { StoredFiles, StoredName } from '../envoy/record/stored-files.ts';
 import type { ProxyOptions } from '../options/options.ts';
 
 export interface Inheritance {
@@ -23,9 +23,9 @@ export interface Inheritance {
   readonly runDir: string;
   /** Names of sockets and ports. */
   readonly ownership: Ownership;
-  readonly told: ToldFiles;
+  readonly storedFiles: StoredFiles;
   /** Files that the next agent requires. */
-  readonly needed: readonly ToldName[];
+  readonly needed: readonly StoredName[];
   readonly log: Logger;
 }
 
@@ -41,29 +41,30 @@ export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'co
  * Adopts the Envoys of a killed agent of this container; `undefined` without a usable state, in which case remaining processes
  * are killed. Claims the base IDs first: if a newer agent has taken over, nothing is changed.
  */
-export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
-  const { record, baseIds, table, runDir, told, needed } = inheritance;
+export async function adoptFromKilled(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
+  const { record, baseIds, table, runDir, storedFiles, needed } = inheritance;
   const recorded = record.baseIds;
-  const isAnothers = (): boolean => areHeldBySibling(recorded);
+  const isOwnedByOther = (): boolean => areHeldBySibling(recorded);
   const claimed =
-    recorded && (await baseIds.resume({ runDir, isAnothers, onStranger: tellOfStranger(inheritance) }, recorded));
-  if (claimed === undefined && isAnothers()) {
-    table.letGo();
+    recorded &&
+    (await baseIds.resume({ runDir, isOwnedByOther, onForeignName: foreignNameReporter(inheritance) }, recorded));
+  if (claimed === undefined && isOwnedByOther()) {
+    table.handOver();
     return { baseIds: [], sweptFiles: [], isAnothers: true };
   }
   const found = claimed && (await record.read());
-  const isWhole = needed.every((name) => told.read(name) !== undefined);
-  if (claimed !== undefined && found !== undefined && isWhole) return goOnWith(inheritance, claimed, found);
-  if (record.isThere) record.endAll();
+  const isWhole = needed.every((name) => storedFiles.read(name) !== undefined);
+  if (claimed !== undefined && found !== undefined && isWhole) return adoptRecord(inheritance, claimed, found);
+  if (record.exists) record.endAll();
   if (claimed !== undefined) await baseIds.releaseWhenFree(claimed.baseIds);
   return undefined;
 }
 
 /** Any process of this network namespace can take the name, but gets no control by it. */
-const tellOfStranger =
+const foreignNameReporter =
   ({ log }: Inheritance) =>
   (baseId: number): void =>
-    log.warn('baseId.taken', { baseId, name: `@${nameOfId(baseId)}` });
+    log.warn('baseId.taken', { baseId, name: `@${socketNameOf(baseId)}` });
 
 /**
  * Claims the base IDs, then adopts their Envoys, so that nothing of another agent is changed.
@@ -72,34 +73,34 @@ const tellOfStranger =
  * @param signal aborted when the chart stops waiting; another agent may then claim the base IDs
  * @throws Error if the base IDs are unavailable
  */
-export async function takeWhatRuns(
+export async function takeOver(
   inheritance: Inheritance,
   signal: AbortSignal,
   handOver?: HandOver,
 ): Promise<ClaimedIds> {
   const { record, baseIds, table, ownership, runDir } = inheritance;
-  baseIds.letGoAll();
+  baseIds.handOverAll();
   const recorded = record.baseIds;
   if (recorded === undefined) throw new Error('no readable state record of the previous agent in the run directory');
-  const onStranger = tellOfStranger(inheritance);
-  const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs, onStranger }, recorded);
+  const onForeignName = foreignNameReporter(inheritance);
+  const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs, onForeignName }, recorded);
   if (claimed === undefined) throw new Error('another agent holds the base IDs');
   try {
     signal.throwIfAborted();
-    table.forget();
-    const taken = await goOnWith(inheritance, claimed, await record.read(), handOver);
+    table.clear();
+    const taken = await adoptRecord(inheritance, claimed, await record.read(), handOver);
     signal.throwIfAborted();
     return taken;
   } catch (error) {
     // The owner of the base IDs has control.
     ownership.giveUp();
-    baseIds.letGoAll();
+    baseIds.handOverAll();
     throw error;
   }
 }
 
 /** @param found `undefined` if the record is invalid and all its processes were killed */
-async function goOnWith(
+async function adoptRecord(
   { record, binaries, ownership }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,
   found: FoundRecord | undefined,
@@ -107,6 +108,6 @@ async function goOnWith(
 ): Promise<ClaimedIds> {
   const adoption = found && { ...restoreBinaries(binaries, found), ...(handOver && { handOver }) };
   await ownership.take();
-  record.keep(claimed.baseIds, { binaries });
+  record.startRecording(claimed.baseIds, { binaries });
   return { ...claimed, ...(adoption && { adoption }) };
 }

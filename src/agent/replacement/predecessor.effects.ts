@@ -3,34 +3,34 @@ import { fromPromise } from 'xstate';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';
 import { SuccessionServer } from '../envoy/record/succession.ts';
-import { type Inheritance, takeBackLimitMs, takeWhatRuns } from './agent-replacement.ts';
+import { type Inheritance, takeBackLimitMs, takeOver } from './agent-replacement.ts';
 
 export function predecessorWithEffects(inheritance: Inheritance) {
-  const { record, table, baseIds, ownership, told, needed } = inheritance;
-  const server = new SuccessionServer(record.directory, () => table.keep());
+  const { record, table, baseIds, ownership, storedFiles, needed } = inheritance;
+  const server = new SuccessionServer(record.directory, () => table.takeBack());
   return predecessorMachine.provide({
     actors: {
       link: server.link,
       writeRecord: fromPromise<void, undefined>(async ({ signal }) => {
-        record.require();
-        await told.settled();
+        record.requireWritten();
+        await storedFiles.settled();
         // The hand-over timed out, or the newer agent has exited, so this agent continues.
         signal.throwIfAborted();
         for (const name of needed)
-          if (told.read(name) === undefined)
+          if (storedFiles.read(name) === undefined)
             throw new Error(`state file ${name} not written: check the disk and the permissions of the run directory`);
-        table.letGo();
+        table.handOver();
       }),
       giveUp: fromPromise<void, undefined>(async () => {
-        record.require();
+        record.requireWritten();
         ownership.giveUp();
-        baseIds.letGoAll();
+        baseIds.handOverAll();
       }),
       takeBack: fromPromise<ClaimedIds, undefined>(async ({ signal }) => {
-        await server.endNewcomer(takeBackLimitMs);
+        await server.killNewerAgent(takeBackLimitMs);
         signal.throwIfAborted();
-        const claimed = await takeWhatRuns(inheritance, signal, 'taken back');
-        table.keep();
+        const claimed = await takeOver(inheritance, signal, 'taken back');
+        table.takeBack();
         return claimed;
       }),
     },

@@ -4,15 +4,15 @@ import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import { type SuccessorClaim, successorMachine } from '../../../machines/agent/replacement/successor.machine.ts';
 import { inOneLine } from '../../runtime/errors.ts';
 import { successorLink } from '../envoy/record/succession.ts';
-import { type Inheritance, takeWhatRuns } from './agent-replacement.ts';
+import { type Inheritance, takeOver } from './agent-replacement.ts';
 
 export function successorWithEffects(inheritance: Inheritance) {
   const { record, table } = inheritance;
   return successorMachine.provide({
     actors: {
-      link: successorLink(record.directory, () => table.keep()),
+      link: successorLink(record.directory, () => table.takeBack()),
       claim: fromPromise<ClaimedIds, SuccessorClaim>(({ input, signal }) =>
-        inOneLine(() => takeWhatRuns(inheritance, signal, input.isGranted ? 'granted' : undefined)),
+        inOneLine(() => takeOver(inheritance, signal, input.isGranted ? 'granted' : undefined)),
       ),
     },
   });

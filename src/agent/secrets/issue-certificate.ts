@@ -31,7 +31,7 @@ const helperModule = new URL(`./certificate-helper${extname(import.meta.filename
 
 export interface IssueEnvironment {
   readonly vault: SecretVault;
-  readonly told?: DistributedRoots;
+  readonly distributedRoots?: DistributedRoots;
   /** Queue for the file systems with the agent's credentials. */
   readonly credentialTurns?: FileTurns;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
@@ -80,7 +80,7 @@ export function requestOf({
 
 /** The authority's port uses TLS whatever the xDS configuration, except a plaintext port. */
 async function credentialsFor(
-  { vault, told, credentialTurns, config, env, identity, now }: IssueEnvironment,
+  { vault, distributedRoots, credentialTurns, config, env, identity, now }: IssueEnvironment,
   { shown, version }: ObtainOrder,
   signal: AbortSignal,
 ): Promise<ConnectionCredentials> {
@@ -88,7 +88,7 @@ async function credentialsFor(
     config: { ...config, controlPlaneAuthPolicy: 'MUTUAL_TLS' },
     env,
     now,
-    ...(told && { distributedRoots: told }),
+    ...(distributedRoots && { distributedRoots }),
     ...(credentialTurns && { turns: credentialTurns }),
     ...(shown === 'certificate' && { workloadCertificate: () => vault.get(identityName, version)?.pair }),
   });
@@ -110,7 +110,7 @@ function timeoutOf(limit: AbortSignal): Promise<never> {
 /** Uses a new connection, because a failed one would fail again (istio#60326). */
 async function call(
   { identity: { authorityAddress }, env }: IssueEnvironment,
-  { tls, headers, shown }: ConnectionCredentials,
+  { tls, headers, description }: ConnectionCredentials,
   request: Uint8Array,
   stopped: AbortSignal,
 ): Promise<Uint8Array> {
@@ -125,7 +125,7 @@ async function call(
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
     const { code, retryAfterMs = 0 } = error;
-    throw new NotObtained(`CA ${authorityAddress}: ${error.message} (credentials: ${shown})`, {
+    throw new NotObtained(`CA ${authorityAddress}: ${error.message} (credentials: ${description})`, {
       unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' || isReviewerUnavailable(code, connection),
       pushbackMs: retryAfterMs,
     });

@@ -42,7 +42,7 @@ export class NotObtained extends Error {
   }
 }
 
-export interface ObtainMeans {
+export interface ObtainEnvironment {
   readonly vault: SecretVault;
   readonly turns: FileTurns;
   readonly mounted: MountedFiles | undefined;
@@ -58,11 +58,11 @@ export interface ObtainMeans {
   readonly counts?: SecretCounts;
 }
 
-export function obtainSecret(means: ObtainMeans) {
+export function obtainSecret(environment: ObtainEnvironment) {
   return fromPromise<ObtainResult, ObtainOrder>(async ({ input, signal }) => {
-    const { now, draw } = means;
+    const { now, draw } = environment;
     try {
-      const found = await counted(means, input, signal);
+      const found = await counted(environment, input, signal);
       const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = found;
       const drawn = { atMs: now(), draw: draw() };
       return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...drawn };
@@ -75,11 +75,15 @@ export function obtainSecret(means: ObtainMeans) {
   });
 }
 
-async function counted(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> {
-  const { counts } = means;
+async function counted(
+  environment: ObtainEnvironment,
+  order: ObtainOrder,
+  signal: AbortSignal,
+): Promise<VerifiedSecret> {
+  const { counts } = environment;
   const begun = performance.now();
   try {
-    const found = await find(means, order, signal);
+    const found = await find(environment, order, signal);
     if (order.source === 'authority') counts?.countCall(performance.now() - begun, true);
     return found;
   } catch (error) {
@@ -90,31 +94,31 @@ async function counted(means: ObtainMeans, order: ObtainOrder, signal: AbortSign
   }
 }
 
-async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> {
-  const { vault } = means;
+async function find(environment: ObtainEnvironment, order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> {
+  const { vault } = environment;
   const { name, source, parts } = order;
-  if (source === 'authority') return means.issue(order, signal);
+  if (source === 'authority') return environment.issue(order, signal);
   if (source === 'roots') {
     const { authorities, bundle } = parts;
     const roots = unionOf(vault.set('authorities', authorities), vault.set('bundle', bundle));
     return { version: vault.keepRoots(name, roots) };
   }
-  const files = filesNamed(name, means.mounted);
+  const files = filesNamed(name, environment.mounted);
   if ('crl' in files) {
     const previous = vault.newestLists(name);
-    const found = await means.turns.run(() => readRootsWithLists(files, previous, means.now()), signal);
+    const found = await environment.turns.run(() => readRootsWithLists(files, previous, environment.now()), signal);
     signal.throwIfAborted();
-    for (const warning of found.warnings) means.warn?.(warning);
+    for (const warning of found.warnings) environment.warn?.(warning);
     const version = vault.keepRoots(name, unionOf(found.roots), found.lists);
     return { version, authorities: '', ...(found.endsAtMs !== null && { endsAtMs: found.endsAtMs }) };
   }
   // A read that hung may complete later: discard its result.
   if ('roots' in files) {
-    const roots = await means.turns.run(() => readRoots(files.roots), signal);
+    const roots = await environment.turns.run(() => readRoots(files.roots), signal);
     signal.throwIfAborted();
     return { version: vault.keepRoots(name, unionOf(roots, vault.set('bundle', parts.bundle))), authorities: '' };
   }
-  const pair = await means.turns.run(() => readPair(files), signal);
+  const pair = await environment.turns.run(() => readPair(files), signal);
   signal.throwIfAborted();
   return { version: vault.keepCertificate(name, pair) };
 }

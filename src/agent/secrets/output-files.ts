@@ -10,7 +10,7 @@ import { privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { writeIfDifferent } from '../files/write-if-different.ts';
 import type { SecretVault } from './secret-vault.ts';
 
-export interface OutputMeans {
+export interface OutputEnvironment {
   readonly vault: SecretVault;
   /** Empty if no files are written. */
   readonly directory: string;
@@ -18,7 +18,7 @@ export interface OutputMeans {
 }
 
 /** Writes one set at a time; of several pending sets, only the last. */
-export function writeOutput({ vault, directory, env }: OutputMeans) {
+export function writeOutput({ vault, directory, env }: OutputEnvironment) {
   return fromCallback<OutputWrite, undefined>(({ receive, sendBack }) => {
     let next: OutputWrite | undefined;
     let isWriting = false;

@@ -50,7 +50,7 @@ it('reads a matching client certificate and key for the control plane while Kube
     env: { PROV_CERT: folder },
   });
   for (let i = 0; i < times; i++) {
-    const { shown } = await credentials.read('xds', 'istiod.istio-system.svc:15012');
+    const { description: shown } = await credentials.read('xds', 'istiod.istio-system.svc:15012');
     expect(shown).toBe(`certificate ${folder}/cert-chain.pem`);
   }
 });

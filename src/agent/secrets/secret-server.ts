@@ -43,7 +43,7 @@ const defaultChangeRate = { burst: 200, perSecond: 20 };
 /** The first request contains the node metadata. */
 const maxRequestBytes = 1024 * 1024;
 
-export interface SecretServerMeans {
+export interface SecretServerEnvironment {
   readonly vault: SecretVault;
   /** Another agent may have the socket before or after this one. */
   readonly ownership?: Ownership;
@@ -54,9 +54,9 @@ export interface SecretServerMeans {
   readonly begun?: Pace;
 }
 
-export function serveSecrets(means: SecretServerMeans) {
+export function serveSecrets(environment: SecretServerEnvironment) {
   return fromCallback<SdsOrder, { socket: string }>(({ input, receive, sendBack }) => {
-    const server = new SecretServer(means, (event) => sendBack(event));
+    const server = new SecretServer(environment, (event) => sendBack(event));
     receive((order) => {
       if (order.type === 'sds.open') void server.open(input.socket);
       else if (order.type === 'sds.serve') server.serve(order.name, order.version);
@@ -79,7 +79,7 @@ interface Subject {
 }
 
 export class SecretServer {
-  readonly #means: SecretServerMeans;
+  readonly #environment: SecretServerEnvironment;
   readonly #report: (event: SdsReport) => void;
   readonly #subjects = new Map<string, Subject>();
   readonly #changes: Allowance;
@@ -87,10 +87,10 @@ export class SecretServer {
   #socket: GrpcSocketServer | undefined;
   #isClosed = false;
 
-  constructor(means: SecretServerMeans, report: (event: SdsReport) => void) {
-    this.#means = means;
+  constructor(environment: SecretServerEnvironment, report: (event: SdsReport) => void) {
+    this.#environment = environment;
     this.#report = report;
-    this.#changes = new Allowance(means.changes ?? defaultChangeRate);
+    this.#changes = new Allowance(environment.changes ?? defaultChangeRate);
   }
 
   async open(path: string): Promise<void> {
@@ -98,7 +98,7 @@ export class SecretServer {
       this.#socket?.close();
       makeFolder(dirname(path), 0o700);
       const unimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'use StreamSecrets');
-      const { ownership } = this.#means;
+      const { ownership } = this.#environment;
       const socket = await GrpcSocketServer.listen(path, {
         ...(ownership && { ownership }),
         methods: new Map([
@@ -115,8 +115,8 @@ export class SecretServer {
         ]),
         limits: {
           streams: maxStreamsOfEnvoy,
-          callRate: this.#means.begun ?? defaultStreamRate.ofOne,
-          totalCallRate: this.#means.begun ?? defaultStreamRate.inWhole,
+          callRate: this.#environment.begun ?? defaultStreamRate.ofOne,
+          totalCallRate: this.#environment.begun ?? defaultStreamRate.inWhole,
         },
       });
       if (this.#isClosed) socket.close();
@@ -162,11 +162,11 @@ export class SecretServer {
     this.#streams++;
     const stream = new SecretStream(call, {
       mayChange: (names) => this.#changes.take(names),
-      read: (name, version) => this.#means.vault.get(name, version)?.resource,
+      read: (name, version) => this.#environment.vault.get(name, version)?.resource,
       subscribed: (name) => this.#subscribe(name, stream),
-      left: (name) => this.#leave(name, stream),
-      taken: (name) => this.#reportAcknowledged(name, this.#subject(name)),
-      refused: (name, version, reason) => {
+      onUnsubscribed: (name) => this.#leave(name, stream),
+      onAcknowledged: (name) => this.#reportAcknowledged(name, this.#subject(name)),
+      onRejected: (name, version, reason) => {
         this.#report({ type: 'sds.rejected', name, version, reason });
       },
     });
@@ -209,7 +209,7 @@ export class SecretServer {
     subject.reportedAcknowledged = undefined;
     if (isFile(name) || subject.version === undefined) {
       this.#subjects.delete(name);
-      if (isFile(name)) this.#means.vault.forget(name);
+      if (isFile(name)) this.#environment.vault.forget(name);
     }
     this.#report({ type: 'sds.unsubscribed', name });
   }
@@ -217,7 +217,7 @@ export class SecretServer {
   #reportAcknowledged(name: string, subject: Subject): void {
     const { version, streams } = subject;
     if (version === undefined || streams.size === 0 || subject.reportedAcknowledged === version) return;
-    for (const stream of streams) if (stream.takenOf(name) !== version) return;
+    for (const stream of streams) if (stream.acknowledgedOf(name) !== version) return;
     subject.reportedAcknowledged = version;
     this.#report({ type: 'sds.acknowledged', name, version });
   }
@@ -233,9 +233,9 @@ interface StreamPeer {
   readonly mayChange: (names: number) => boolean;
   readonly read: (name: string, version: string) => Uint8Array | undefined;
   readonly subscribed: (name: string) => void;
-  readonly left: (name: string) => void;
-  readonly taken: (name: string) => void;
-  readonly refused: (name: string, version: string, reason: string) => void;
+  readonly onUnsubscribed: (name: string) => void;
+  readonly onAcknowledged: (name: string) => void;
+  readonly onRejected: (name: string, version: string, reason: string) => void;
 }
 
 /** State of one secret on a stream. */
@@ -243,7 +243,7 @@ interface Delivery {
   sent: string | undefined;
   /** Nonce of the last response that contained the secret. */
   nonce: string;
-  taken: string | undefined;
+  acknowledged: string | undefined;
   /** Whether there is no secret with this name. */
   isRefused: boolean;
 }
@@ -282,8 +282,8 @@ class SecretStream {
     for (const name of [...this.#deliveries.keys()]) this.#leave(name);
   }
 
-  takenOf(name: string): string | undefined {
-    return this.#deliveries.get(name)?.taken;
+  acknowledgedOf(name: string): string | undefined {
+    return this.#deliveries.get(name)?.acknowledged;
   }
 
   send(name: string, version: string): void {
@@ -327,7 +327,7 @@ class SecretStream {
     }
     for (const name of left) this.#leave(name);
     for (const name of added) {
-      this.#deliveries.set(name, { sent: undefined, nonce: '', taken: undefined, isRefused: false });
+      this.#deliveries.set(name, { sent: undefined, nonce: '', acknowledged: undefined, isRefused: false });
     }
     for (const name of added) this.#peer.subscribed(name);
   }
@@ -341,17 +341,17 @@ class SecretStream {
     delivery.nonce = '';
     if (delivery.sent === undefined) return;
     if (error !== undefined) {
-      this.#peer.refused(name, delivery.sent, error);
+      this.#peer.onRejected(name, delivery.sent, error);
       return;
     }
-    delivery.taken = delivery.sent;
-    this.#peer.taken(name);
+    delivery.acknowledged = delivery.sent;
+    this.#peer.onAcknowledged(name);
   }
 
   #leave(name: string): void {
     this.#due.delete(name);
     this.#deliveries.delete(name);
-    this.#peer.left(name);
+    this.#peer.onUnsubscribed(name);
   }
 
   #flush(): void {
@@ -364,7 +364,7 @@ class SecretStream {
       delivery.sent = version;
       delivery.isRefused = false;
       // Sent again, so that it will be acknowledged again.
-      delivery.taken = undefined;
+      delivery.acknowledged = undefined;
       delivery.nonce = `${++this.#nonce}`;
       this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));
     }

@@ -5,7 +5,7 @@ import type { RevocationList } from '../../identity/revocation-list.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
-export interface KeptSecret {
+export interface StoredSecret {
   /** Encoded resource for Envoy. */
   readonly resource: Uint8Array;
   /** Key and chain of a certificate. */
@@ -20,14 +20,14 @@ export interface KeptSecret {
 const maxVersions = 4;
 
 export class SecretVault {
-  readonly #secrets = new Map<string, Map<string, KeptSecret>>();
+  readonly #secrets = new Map<string, Map<string, StoredSecret>>();
   /** Sets of roots by kind, each with its own limit, so that one does not evict the other. */
   readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
   /** @returns its version */
   keepCertificate(name: string, pair: KeyPair): string {
     const version = versionOf(pair.chain);
-    this.#keep(name, version, { resource: certificateSecret(name, pair), pair });
+    this.#store(name, version, { resource: certificateSecret(name, pair), pair });
     return version;
   }
 
@@ -36,11 +36,11 @@ export class SecretVault {
     const revoked = lists.map(({ pem }) => pem).join('');
     const version = versionOf(`${roots}${revoked}`);
     const resource = rootsSecret(name, roots, revoked);
-    this.#keep(name, version, { resource, roots, ...(lists.length > 0 && { lists }) });
+    this.#store(name, version, { resource, roots, ...(lists.length > 0 && { lists }) });
     return version;
   }
 
-  get(name: string, version: string): KeptSecret | undefined {
+  get(name: string, version: string): StoredSecret | undefined {
     return this.#secrets.get(name)?.get(version);
   }
 
@@ -85,8 +85,8 @@ export class SecretVault {
     return this.#sets[kind].get(hash) ?? [];
   }
 
-  #keep(name: string, version: string, secret: KeptSecret): void {
-    const versions = this.#secrets.get(name) ?? new Map<string, KeptSecret>();
+  #store(name: string, version: string, secret: StoredSecret): void {
+    const versions = this.#secrets.get(name) ?? new Map<string, StoredSecret>();
     this.#secrets.set(name, versions);
     keepNewest(versions, version, secret);
   }

@@ -26,7 +26,7 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
   /** Roots of the control plane, in addition to a file. */
-  readonly told?: DistributedRoots;
+  readonly distributedRoots?: DistributedRoots;
   /** Another agent may use the socket before or after this one. */
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
@@ -47,14 +47,14 @@ export function secretsWithEffects({
   credentialTurns = new FileTurns(),
   vault = new SecretVault(),
   counts,
-  told,
+  distributedRoots,
   ownership,
   now = Date.now,
   clocks,
   draw = Math.random,
 }: WorkloadSecretsOptions) {
   const { mounted, outputDirectory } = identity;
-  const shows = { ...(told && { told }), credentialTurns };
+  const shows = { ...(distributedRoots && { distributedRoots }), credentialTurns };
   const issue = issueCertificate({ vault, ...shows, identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {

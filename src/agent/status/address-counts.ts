@@ -7,19 +7,19 @@ export class AddressCounts {
     return this.#total;
   }
 
-  of(address: string): number {
+  countOf(address: string): number {
     return this.#counts.get(address) ?? 0;
   }
 
   enter(address: string): void {
     this.#total++;
-    this.#counts.set(address, this.of(address) + 1);
+    this.#counts.set(address, this.countOf(address) + 1);
   }
 
   leave(address: string): void {
     this.#total--;
-    const left = this.of(address) - 1;
-    if (left > 0) this.#counts.set(address, left);
+    const remaining = this.countOf(address) - 1;
+    if (remaining > 0) this.#counts.set(address, remaining);
     else this.#counts.delete(address);
   }
 }

@@ -49,7 +49,7 @@ function restartEntry(
     if (starting.has(name)) failed.add(name);
     return undefined;
   }
-  const restart = restartIn(record);
+  const restart = restartEventIn(record);
   if (restart === undefined) return undefined;
   const { name, reason, how } = restart;
   const fields = { epoch: name, 'restart.reason': reason, 'restart.how': how };
@@ -87,7 +87,7 @@ function adoptionEntry(record: TraceRecord): LogEntry | undefined {
 }
 
 function binaryEntry(record: TraceRecord): LogEntry | undefined {
-  const event = binaryIn(record);
+  const event = binaryEventIn(record);
   if (event === undefined) return undefined;
   return event.type === 'binary.changed'
     ? { event: event.type, binary: event.description }
@@ -104,7 +104,7 @@ class CertificateLog {
       case 'secret.obtained':
         return this.#obtained(record.event as unknown as SecretObtained);
       case 'secret.unavailable':
-        return lackingEntry(record.event as unknown as SecretUnavailable);
+        return unavailableEntry(record.event as unknown as SecretUnavailable);
       case 'secret.expired':
         return { event: 'secret.ended', name: record.event.name };
       default:
@@ -130,7 +130,7 @@ const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0;
 const minLoggedPauseMs = 500;
 
 /** Logs attempts 1, 2, 4, 8, …, because retries can follow quickly. */
-function lackingEntry({ name, reason, code, attempts, pauseMs }: SecretUnavailable): LogEntry | undefined {
+function unavailableEntry({ name, reason, code, attempts, pauseMs }: SecretUnavailable): LogEntry | undefined {
   if (!isPowerOfTwo(attempts) || (attempts > 1 && pauseMs < minLoggedPauseMs)) return undefined;
   const fields = { name, attempts, retryAfterMs: pauseMs, ...(code !== undefined && { code }), reason };
   return { event: 'secret.lacking', ...fields };
@@ -161,15 +161,15 @@ class ConnectionLog {
         this.#credentials.set(to, event.shown);
         return undefined;
       case 'upstream.responded':
-        return this.#answered(to);
+        return this.#responded(to);
       case 'upstream.failed':
-        return this.#failed(String(event.reason)) ? undefined : 'logged elsewhere';
+        return this.#isFailureDue(String(event.reason)) ? undefined : 'logged elsewhere';
       default:
         return undefined;
     }
   }
 
-  #answered(actor: string): LogEntry | undefined {
+  #responded(actor: string): LogEntry | undefined {
     if (!this.#credentials.has(actor)) return undefined;
     const credentials = this.#credentials.get(actor);
     this.#credentials.delete(actor);
@@ -178,25 +178,25 @@ class ConnectionLog {
   }
 
   /** @returns whether to log it */
-  #failed(reason: string): boolean {
-    const kind = reason.replaceAll(/\d+/g, '0');
-    this.#failures = kind === this.#lastFailure ? this.#failures + 1 : 1;
-    this.#lastFailure = kind;
+  #isFailureDue(reason: string): boolean {
+    const pattern = reason.replaceAll(/\d+/g, '0');
+    this.#failures = pattern === this.#lastFailure ? this.#failures + 1 : 1;
+    this.#lastFailure = pattern;
     return isPowerOfTwo(this.#failures);
   }
 }
 
-export function binaryIn(record: TraceRecord): BinaryChanged | BinaryRejected | BinaryWithdrawn | undefined {
+export function binaryEventIn(record: TraceRecord): BinaryChanged | BinaryRejected | BinaryWithdrawn | undefined {
   if (record.kind !== 'event') return undefined;
   const event = record.event as unknown as BinaryChanged | BinaryRejected | BinaryWithdrawn;
-  const isOurs =
+  const isBinaryEvent =
     record.to === 'supervisor'
       ? event.type === 'binary.changed' || event.type === 'binary.rejected'
       : record.to === 'agent' && event.type === 'binary.withdrawn';
-  return isOurs ? event : undefined;
+  return isBinaryEvent ? event : undefined;
 }
 
-export function restartIn(record: TraceRecord): RestartDecided | RestartEnded | undefined {
+export function restartEventIn(record: TraceRecord): RestartDecided | RestartEnded | undefined {
   if (record.kind !== 'event' || record.to !== 'agent') return undefined;
   const event = record.event as unknown as RestartDecided | RestartEnded;
   return event.type === 'restart.decided' || event.type === 'restart.ended' ? event : undefined;

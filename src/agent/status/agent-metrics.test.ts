@@ -115,11 +115,11 @@ test('§6.5: reports why the workload has no identity, with an escaped reason', 
   const agent = new AgentMetrics();
   const lines = async () => (await agent.text()).split('\n').filter((line) => line.startsWith('istio_agent_identity'));
   expect(await lines()).toEqual([]);
-  agent.identityIs({ source: 'nowhere', reason: 'there is no token "a\\b"' });
+  agent.setIdentity({ source: 'nowhere', reason: 'there is no token "a\\b"' });
   expect(await lines()).toEqual(['istio_agent_identity{source="nowhere",reason="there is no token \\"a\\\\b\\""} 1']);
 
   const served = new AgentMetrics();
-  served.identityIs({ source: 'files of services', reason: 'no address' });
+  served.setIdentity({ source: 'files of services', reason: 'no address' });
   expect(await served.text()).toContain('istio_agent_identity{source="files_of_services",reason="no address"} 1');
 });
 

@@ -11,7 +11,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleMetrics } from '../../runtime/visible-text.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
-import { binaryIn, restartIn } from './agent-log.ts';
+import { binaryEventIn, restartEventIn } from './agent-log.ts';
 
 /** Lines that log and trace have lost, and lines that wait to be written. */
 export interface UnwrittenLines {
@@ -96,42 +96,42 @@ export class AgentMetrics {
   }
 
   /** Sets the source of the workload certificate. */
-  identityIs(settings: Pick<IdentitySettings, 'source' | 'reason'>): void {
+  setIdentity(settings: Pick<IdentitySettings, 'source' | 'reason'>): void {
     this.#identity = settings;
   }
 
   /** Records the time from the start to the first readiness. Ignores later calls. */
-  ready(sinceStartMs: number): void {
+  recordReady(sinceStartMs: number): void {
     this.#startupSeconds ??= sinceStartMs / 1000;
   }
 
-  scraped(): void {
+  countScrape(): void {
     this.#scrapes++;
   }
 
-  scrapeFailed(part: 'envoy' | 'application' | 'agent'): void {
+  countScrapeFailure(part: 'envoy' | 'application' | 'agent'): void {
     this.#scrapeFailures[part]++;
   }
 
   /** Counts invalid lines in the application's metrics. */
-  scrapeLinesDropped(count: number): void {
+  countDroppedLines(count: number): void {
     this.#droppedLines += count;
   }
 
   /** Counts an uncaught error. */
-  errorEscaped(origin: UncaughtOrigin): void {
+  countUncaught(origin: UncaughtOrigin): void {
     this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
   }
 
   /** Counts the events that the supervisor receives and sends. */
   observe(record: TraceRecord): void {
     if (record.kind !== 'event') return;
-    const what = record.event.type.replace(/^epoch\./, '');
-    const count = record.to === 'supervisor' ? this.#epochs.get(what) : undefined;
-    if (count !== undefined) this.#epochs.set(what, count + 1);
-    const restart = restartIn(record);
+    const type = record.event.type.replace(/^epoch\./, '');
+    const count = record.to === 'supervisor' ? this.#epochs.get(type) : undefined;
+    if (count !== undefined) this.#epochs.set(type, count + 1);
+    const restart = restartEventIn(record);
     if (restart?.type === 'restart.ended') this.#restarted(restart);
-    const binary = binaryIn(record);
+    const binary = binaryEventIn(record);
     if (binary !== undefined) this.#binaries[outcomes[binary.type]]++;
     if (record.event.type === 'watch.failed') this.#watchFailures++;
     if (record.to === 'status') this.#serving(record.event as unknown as ServingReport, record.t);
@@ -186,9 +186,9 @@ export class AgentMetrics {
     }
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
-    const own = await registry.metrics();
+    const ownMetrics = await registry.metrics();
     return visibleMetrics(
-      [own, ...[this.#dns, this.#secrets, this.#wasm].flatMap((counts) => counts?.text() ?? [])].join('\n'),
+      [ownMetrics, ...[this.#dns, this.#secrets, this.#wasm].flatMap((counts) => counts?.text() ?? [])].join('\n'),
     );
   }
 
@@ -204,13 +204,13 @@ export class AgentMetrics {
 
   #exposeXds(exposition: XdsExposition): void {
     const { xdsRequests, xdsResponses, xdsDropped, connectionFailures, upstreamEnds, downstreamEnds } = exposition;
-    const plain = [
+    const counters = [
       [xdsRequests, this.#xds.requests],
       [xdsResponses, this.#xds.responses],
       [xdsDropped, this.#xds.dropped],
       [connectionFailures, this.#xds.connectionFailures],
     ] as const;
-    for (const [counter, count] of plain) {
+    for (const [counter, count] of counters) {
       counter.reset();
       counter.inc(count);
     }

@@ -23,19 +23,19 @@ test('§6.4: parses several scrape targets, and rejects ports of the proxy', () 
   });
   for (const port of [15000, 15001, 15004, 15006, 15008, 15021, 15053, 15090]) {
     expect(parsed({ targets: [{ port }] }), String(port)).toMatchObject({
-      mistake: { field: 'targets[0].port', violation: { code: 'FIELD_NOT_ALLOWED', got: String(port) } },
+      error: { field: 'targets[0].port', violation: { code: 'FIELD_NOT_ALLOWED', got: String(port) } },
     });
   }
 });
 
 test('§6.4: rejects the status port as scrape target, because the agent would scrape itself', () => {
   const violation = { code: 'FIELD_NOT_ALLOWED', got: '15020' };
-  expect(parsed({ port: '15020' })).toMatchObject({ mistake: { field: 'port', violation } });
-  expect(parsed({ targets: [{ port: 15020 }] })).toMatchObject({ mistake: { field: 'targets[0].port', violation } });
+  expect(parsed({ port: '15020' })).toMatchObject({ error: { field: 'port', violation } });
+  expect(parsed({ targets: [{ port: 15020 }] })).toMatchObject({ error: { field: 'targets[0].port', violation } });
 });
 
 test('rejects invalid scrape annotations with field and code, including an empty value', () => {
-  const wrong = (field: string, code: string, got: string) => ({ mistake: { field, violation: { code, got } } });
+  const wrong = (field: string, code: string, got: string) => ({ error: { field, violation: { code, got } } });
   expect(parsed('')).toMatchObject(wrong('', 'FIELD_FORMAT_INVALID', '""'));
   expect(parsed('null')).toMatchObject(wrong('', 'FIELD_TYPE_INVALID', 'null'));
   expect(parsed({ port: 8080 })).toMatchObject(wrong('port', 'FIELD_TYPE_INVALID', '8080'));

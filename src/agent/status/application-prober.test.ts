@@ -15,7 +15,7 @@ import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { ApplicationProber } from './application-prober.ts';
 import { parseProbes } from './application-probes.ts';
-import type { ProbeWay } from './probe-http.ts';
+import type { ProbeTransport } from './probe-http.ts';
 
 const path = '/app-health/web/readyz';
 
@@ -37,9 +37,9 @@ async function listening<S extends Listening>(server: S, host = '127.0.0.1'): Pr
 }
 
 /** Sends the configured probe to a prober. */
-async function prober(probe: object, way: Partial<ProbeWay> = {}) {
+async function prober(probe: object, way: Partial<ProbeTransport> = {}) {
   const parsed = parseProbes(JSON.stringify({ [path]: probe }), 15020);
-  if ('mistake' in parsed) throw new Error(parsed.mistake.field, { cause: parsed.mistake });
+  if ('error' in parsed) throw new Error(parsed.error.field, { cause: parsed.error });
   const log: string[] = [];
   const applications = new ApplicationProber(
     parsed.probes,
@@ -51,17 +51,17 @@ async function prober(probe: object, way: Partial<ProbeWay> = {}) {
   );
   const port = await listening(server);
   /** From another client address. */
-  const askFrom = async (localAddress: string): Promise<number> => {
+  const sendFrom = async (localAddress: string): Promise<number> => {
     const outgoing = get({ host: '127.0.0.1', port, path, localAddress, agent: false });
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     return response.resume().statusCode ?? 0;
   };
-  const ask = async (init: RequestInit = {}): Promise<number> => {
+  const send = async (init: RequestInit = {}): Promise<number> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
     await response.text();
     return response.status;
   };
-  return { ask, askFrom, log };
+  return { send, sendFrom, log };
 }
 
 async function application(listener: RequestListener): Promise<number> {
@@ -74,12 +74,12 @@ test('§6.6: passes on each status of the application without body, and maps 3xx
   const port = await application((request, response) => {
     response.writeHead(Number(request.headers['x-status'])).end(request.headers['x-status'] === '204' ? '' : 'body');
   });
-  const { ask } = await prober({ httpGet: { port } });
+  const { send } = await prober({ httpGet: { port } });
   for (const status of [200, 201, 204, 299, 400, 401, 404, 418, 429, 500, 503, 599]) {
-    expect(await ask({ headers: { 'x-status': String(status) } }), String(status)).toBe(status);
+    expect(await send({ headers: { 'x-status': String(status) } }), String(status)).toBe(status);
   }
   for (const status of [300, 301, 302, 304, 307, 399]) {
-    expect(await ask({ headers: { 'x-status': String(status) } }), String(status)).toBe(200);
+    expect(await send({ headers: { 'x-status': String(status) } }), String(status)).toBe(200);
   }
 });
 
@@ -96,7 +96,7 @@ test("§6.6: sends GET from an address without iptables redirection, with the ca
   ];
   const plain = await prober({ httpGet: { port, httpHeaders } });
   expect(
-    await plain.ask({ method: 'POST', headers: { 'x-caller': 'c', 'X-BOTH': 'caller', host: 'evil.example' } }),
+    await plain.send({ method: 'POST', headers: { 'x-caller': 'c', 'X-BOTH': 'caller', host: 'evil.example' } }),
   ).toBe(200);
   const [{ method, from, headers } = { headers: [] as string[] }] = seen;
   expect([method, from]).toEqual(['GET', '127.0.0.6']);
@@ -107,7 +107,7 @@ test("§6.6: sends GET from an address without iptables redirection, with the ca
   expect(values('host')).toEqual([`127.0.0.1:${port}`]);
   expect(values('content-length')).toEqual([]);
   const named = await prober({ httpGet: { port, httpHeaders: [{ name: ':authority', value: 'web.shop' }] } });
-  await named.ask();
+  await named.send();
   expect(seen[1]!.headers).toContain('web.shop');
 });
 
@@ -117,9 +117,9 @@ test('§6.6: follows at most 10 redirects at the same origin, and returns 200 fo
     elsewhere++;
     response.writeHead(500).end();
   });
-  let asked = 0;
+  let requests = 0;
   const port = await application((request, response) => {
-    asked++;
+    requests++;
     const left = Number(/^\/left\/(\d+)/.exec(request.url!)?.[1]);
     if (request.url === '/other-port') response.writeHead(302, { location: `http://127.0.0.1:${other}/` });
     else if (request.url === '/other-host') response.writeHead(302, { location: 'http://10.255.255.1/' });
@@ -131,14 +131,14 @@ test('§6.6: follows at most 10 redirects at the same origin, and returns 200 fo
     else response.writeHead(request.url === '/fails' ? 503 : 204);
     response.end();
   });
-  const status = async (to: string): Promise<number> => (await prober({ httpGet: { port, path: to } })).ask();
+  const status = async (to: string): Promise<number> => (await prober({ httpGet: { port, path: to } })).send();
   for (const to of ['/other-port', '/other-host', '/other-scheme', '/no-host']) expect(await status(to), to).toBe(200);
   expect(elsewhere).toBe(0);
   expect(await status('/no-address')).toBe(500);
   expect(await status('/to-a-failure')).toBe(503);
-  asked = 0;
+  requests = 0;
   expect(await status('/left/10')).toBe(204);
-  expect(asked).toBe(11);
+  expect(requests).toBe(11);
   expect(await status('/left/11')).toBe(500);
 });
 
@@ -162,7 +162,7 @@ test('§6.6: probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails
     createTls({ ...pems, ALPNProtocols: ['spdy/9'] }, (socket) => socket.on('error', () => {})),
   );
   const status = async (port: number, http2 = true): Promise<number> =>
-    (await prober({ httpGet: { port, scheme: 'HTTPS' } }, { http2 })).ask();
+    (await prober({ httpGet: { port, scheme: 'HTTPS' } }, { http2 })).send();
   expect([await status(one), await status(two), await status(both)]).toEqual([200, 200, 200]);
   expect(versions).toEqual(['1.1', '2.0', '2.0']);
   expect(await status(both, false)).toBe(200);
@@ -176,16 +176,18 @@ test('§6.6: probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails
 test('§6.6: considers a TCP port healthy that accepts a connection over IPv4, IPv6 or localhost', async () => {
   const four = await listening(createTcp((socket) => socket.on('error', () => {})));
   const six = await listening(createTcp((socket) => socket.on('error', () => {})) as never, '::1');
-  expect(await (await prober({ tcpSocket: { port: four } })).ask()).toBe(200);
+  expect(await (await prober({ tcpSocket: { port: four } })).send()).toBe(200);
   expect(
-    await (await prober({ tcpSocket: { port: four } }, { destination: '127.0.0.1', source: undefined })).ask(),
+    await (await prober({ tcpSocket: { port: four } }, { destination: '127.0.0.1', source: undefined })).send(),
   ).toBe(200);
-  expect(await (await prober({ tcpSocket: { port: six } }, { destination: '::1', source: undefined })).ask()).toBe(200);
-  expect(await (await prober({ httpGet: { port: six } }, { destination: '[[::1]]', source: undefined })).ask()).toBe(
+  expect(await (await prober({ tcpSocket: { port: six } }, { destination: '::1', source: undefined })).send()).toBe(
+    200,
+  );
+  expect(await (await prober({ httpGet: { port: six } }, { destination: '[[::1]]', source: undefined })).send()).toBe(
     500,
   );
-  const { ask, log } = await prober({ tcpSocket: { port: await freePort() } });
-  expect([await ask(), await ask()]).toEqual([500, 500]);
+  const { send, log } = await prober({ tcpSocket: { port: await freePort() } });
+  expect([await send(), await send()]).toEqual([500, 500]);
   expect(linesOf(log, 'probe.applicationFailed', { reason: /ECONNREFUSED/ })).toHaveLength(1);
   expect(log).toHaveLength(1);
 });
@@ -210,19 +212,19 @@ function health(listener: (path: string, message: Buffer, userAgent: string | un
 }
 
 test('§6.6: considers gRPC healthy only with status SERVING, and passes on service and user agent', async () => {
-  const asked: unknown[] = [];
+  const requests: unknown[] = [];
   const port = await health((...question) => {
-    asked.push(question.map(String));
+    requests.push(question.map(String));
     const [, message] = question;
     return message.includes('shop.Cart') ? 1 : message.length === 0 ? 2 : undefined;
   });
   const serving = await prober({ grpc: { port, service: 'shop.Cart' } });
-  expect(await serving.ask({ headers: { 'user-agent': 'kube-probe/1.30' } })).toBe(200);
-  expect(asked).toEqual([['/grpc.health.v1.Health/Check', '\n\tshop.Cart', 'kube-probe/1.30']]);
-  expect(await (await prober({ grpc: { port } })).ask()).toBe(500);
-  expect(await (await prober({ grpc: { port, service: 'unknown' } })).ask()).toBe(500);
+  expect(await serving.send({ headers: { 'user-agent': 'kube-probe/1.30' } })).toBe(200);
+  expect(requests).toEqual([['/grpc.health.v1.Health/Check', '\n\tshop.Cart', 'kube-probe/1.30']]);
+  expect(await (await prober({ grpc: { port } })).send()).toBe(500);
+  expect(await (await prober({ grpc: { port, service: 'unknown' } })).send()).toBe(500);
   const noGrpc = await application((_, response) => void response.end());
-  expect(await (await prober({ grpc: { port: noGrpc } })).ask()).toBe(500);
+  expect(await (await prober({ grpc: { port: noGrpc } })).send()).toBe(500);
 });
 
 test('fails a probe of any kind when the application does not respond within the limit', async () => {
@@ -235,8 +237,8 @@ test('fails a probe of any kind when the application does not respond within the
   const begin = performance.now();
   await Promise.all(
     kinds.map(async (kind) => {
-      const { ask, log } = await prober(kind);
-      expect(await ask()).toBe(500);
+      const { send, log } = await prober(kind);
+      expect(await send()).toBe(500);
       expect(performance.now() - begin).toBeGreaterThan(990);
       expect(linesOf([log[0]!], 'probe.applicationFailed', { reason: 'no response within 1000 ms' })).toHaveLength(1);
     }),
@@ -257,14 +259,14 @@ test('reads at most 64 KiB of an endless body, and fails for endless headers', a
     };
     write();
   });
-  expect(await (await prober({ httpGet: { port } })).ask()).toBe(200);
+  expect(await (await prober({ httpGet: { port } })).send()).toBe(200);
   await eventually('the connection to the application is closed', () => closed === 1);
-  expect(await (await prober({ httpGet: { port, path: '/headers' } })).ask()).toBe(500);
+  expect(await (await prober({ httpGet: { port, path: '/headers' } })).send()).toBe(500);
 });
 
 test('fails each probe of an application that switches protocols, and releases its slot', async () => {
-  const { ask, log } = await prober({ httpGet: { port: await switchingProtocols() } });
-  for (let count = 1; count <= 20; count++) expect(await ask(), `probe ${count}`).toBe(500);
+  const { send, log } = await prober({ httpGet: { port: await switchingProtocols() } });
+  for (let count = 1; count <= 20; count++) expect(await send(), `probe ${count}`).toBe(500);
   expect(linesOf(log, 'probe.applicationFailed', { reason: /switches to another protocol/ })).not.toEqual([]);
 });
 
@@ -274,28 +276,28 @@ test('aborts a probe when its caller disconnects, and rejects more than 16 concu
     open++;
     response.on('close', () => open--);
   });
-  const { ask } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
+  const { send } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
   const leaving = new AbortController();
-  const asked = Array.from({ length: 16 }, () => ask({ signal: leaving.signal }).catch(() => 'left'));
+  const requests = Array.from({ length: 16 }, () => send({ signal: leaving.signal }).catch(() => 'left'));
   await eventually('all are under way', () => open === 16);
-  expect(await ask()).toBe(503);
+  expect(await send()).toBe(503);
   leaving.abort();
-  expect(new Set(await Promise.all(asked))).toEqual(new Set(['left']));
+  expect(new Set(await Promise.all(requests))).toEqual(new Set(['left']));
   await eventually('none is under way', () => open === 0);
 });
 
 test('serves a client without running probes even if other clients run 64 probes', async () => {
   const held: (() => void)[] = [];
   const port = await application((_, response) => void held.push(() => response.end()));
-  const { askFrom } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
-  const strangers = [2, 3, 4, 5].flatMap((last) => Array.from({ length: 16 }, () => askFrom(`127.0.0.${last}`)));
+  const { sendFrom } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
+  const otherProbes = [2, 3, 4, 5].flatMap((last) => Array.from({ length: 16 }, () => sendFrom(`127.0.0.${last}`)));
   await eventually('all are under way', () => held.length === 64);
-  const kubelet = askFrom('127.0.0.9');
+  const kubelet = sendFrom('127.0.0.9');
   await eventually('the kubelet’s, too', () => held.length === 65);
-  expect(await askFrom('127.0.0.9')).toBe(503);
-  for (const answer of held) answer();
-  expect(new Set(await Promise.all([...strangers, kubelet]))).toEqual(new Set([200]));
-  const next = askFrom('127.0.0.9');
+  expect(await sendFrom('127.0.0.9')).toBe(503);
+  for (const respond of held) respond();
+  expect(new Set(await Promise.all([...otherProbes, kubelet]))).toEqual(new Set([200]));
+  const next = sendFrom('127.0.0.9');
   await eventually('it is over for all', () => held.length === 66);
   held[65]!();
   expect(await next).toBe(200);
@@ -306,14 +308,14 @@ test('reuses kept connections, and retries when the application has closed one',
   let connections = 0;
   server.on('connection', () => connections++);
   const port = await listening(server);
-  const kept = new Agent({ keepAlive: true });
-  onTestFinished(() => kept.destroy());
-  const { ask } = await prober({ httpGet: { port } }, { kept });
-  expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 200]);
+  const keepAliveAgent = new Agent({ keepAlive: true });
+  onTestFinished(() => keepAliveAgent.destroy());
+  const { send } = await prober({ httpGet: { port } }, { keepAliveAgent });
+  expect([await send(), await send(), await send()]).toEqual([200, 200, 200]);
   expect(connections).toBe(1);
   const each = await prober({ httpGet: { port } });
-  await each.ask();
-  await each.ask();
+  await each.send();
+  await each.send();
   expect(connections).toBe(3);
   const once = createTcp((socket) => {
     socket.on('error', () => {});
@@ -324,6 +326,6 @@ test('reuses kept connections, and retries when the application has closed one',
       else socket.destroy();
     });
   });
-  const brief = await prober({ httpGet: { port: await listening(once) } }, { kept });
-  expect([await brief.ask(), await brief.ask()]).toEqual([200, 200]);
+  const brief = await prober({ httpGet: { port: await listening(once) } }, { keepAliveAgent });
+  expect([await brief.send(), await brief.send()]).toEqual([200, 200]);
 });

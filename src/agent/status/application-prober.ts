@@ -10,28 +10,28 @@ import { defaultGrpcLimits, GrpcConnection, unary } from '../../runtime/grpc/grp
 import type { Logger } from '../../runtime/output/log.ts';
 import { AddressCounts } from './address-counts.ts';
 import type { ApplicationProbe, ApplicationProbes } from './application-probes.ts';
-import { type ProbeWay, probeHttp } from './probe-http.ts';
-import { SaidLines } from './said-lines.ts';
+import { type ProbeTransport, probeHttp } from './probe-http.ts';
+import { RepeatLimit } from './repeat-limit.ts';
 
 /**
  * Limits of concurrent probes in total and per client address. An address without a running probe is always served: otherwise other clients
  * could block the kubelet, which would restart the application. Connections have a separate limit.
  */
-const mostAtOnce = 64;
-const mostOfAddress = 16;
-const mostHealthBytes = 4 * 1024;
-const serving = 1;
+const maxProbes = 64;
+const maxProbesPerAddress = 16;
+const maxHealthBytes = 4 * 1024;
+const servingStatus = 1;
 
 export class ApplicationProber {
   readonly #probes: ApplicationProbes;
-  readonly #way: ProbeWay;
+  readonly #transport: ProbeTransport;
   readonly #log: Logger;
-  readonly #said = new SaidLines();
-  readonly #underWay = new AddressCounts();
+  readonly #repeats = new RepeatLimit();
+  readonly #running = new AddressCounts();
 
-  constructor(probes: ApplicationProbes, way: ProbeWay, log: Logger) {
+  constructor(probes: ApplicationProbes, transport: ProbeTransport, log: Logger) {
     this.#probes = probes;
-    this.#way = way;
+    this.#transport = transport;
     this.#log = log;
   }
 
@@ -43,14 +43,14 @@ export class ApplicationProber {
   /** Responds with the status only. Never rejects. */
   async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
     const address = request.socket.remoteAddress ?? '';
-    const ofAddress = this.#underWay.of(address);
-    if (ofAddress >= mostOfAddress || (ofAddress > 0 && this.#underWay.total >= mostAtOnce)) {
+    const addressProbes = this.#running.countOf(address);
+    if (addressProbes >= maxProbesPerAddress || (addressProbes > 0 && this.#running.total >= maxProbes)) {
       response.writeHead(503).end('too many concurrent probes\n');
       return;
     }
-    this.#underWay.enter(address);
+    this.#running.enter(address);
     const status = await this.#statusOf(path, probe, request, response);
-    this.#underWay.leave(address);
+    this.#running.leave(address);
     response.writeHead(status).end();
   }
 
@@ -61,16 +61,16 @@ export class ApplicationProber {
     response: ServerResponse,
   ): Promise<number> {
     const limit = AbortSignal.timeout(probe.timeoutMs);
-    const left = new AbortController();
+    const disconnected = new AbortController();
     response.once('close', () => {
-      if (!response.writableEnded) left.abort();
+      if (!response.writableEnded) disconnected.abort();
     });
     try {
       const caller = { rawHeaders: request.rawHeaders, userAgent: request.headers['user-agent'] };
-      return await askApplication(probe, caller, this.#way, AbortSignal.any([limit, left.signal]));
+      return await probeApplication(probe, caller, this.#transport, AbortSignal.any([limit, disconnected.signal]));
     } catch (error) {
       const reason = limit.aborted ? `no response within ${probe.timeoutMs} ms` : messageOf(error);
-      if (!left.signal.aborted && this.#said.isDue(path, reason))
+      if (!disconnected.signal.aborted && this.#repeats.isDue(path, reason))
         this.#log.warn('probe.applicationFailed', { path, reason });
       return 500;
     }
@@ -85,19 +85,19 @@ export interface ProbeCaller {
 }
 
 /** @returns an HTTP status; rejects if the application does not respond */
-export async function askApplication(
+export async function probeApplication(
   probe: ApplicationProbe,
   { rawHeaders, userAgent }: ProbeCaller,
-  way: ProbeWay,
+  transport: ProbeTransport,
   signal: AbortSignal,
 ): Promise<number> {
-  if (probe.kind === 'http') return probeHttp(probe, rawHeaders, way, signal);
-  if (probe.kind === 'tcp') await connects(probe.port, way, signal);
-  else await isServing(probe, way, userAgent, signal);
+  if (probe.kind === 'http') return probeHttp(probe, rawHeaders, transport, signal);
+  if (probe.kind === 'tcp') await requireConnection(probe.port, transport, signal);
+  else await requireServing(probe, transport, userAgent, signal);
   return 200;
 }
 
-function connects(port: number, { destination, source }: ProbeWay, signal: AbortSignal): Promise<void> {
+function requireConnection(port: number, { destination, source }: ProbeTransport, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({
       host: destination,
@@ -113,20 +113,20 @@ function connects(port: number, { destination, source }: ProbeWay, signal: Abort
   });
 }
 
-async function isServing(
+async function requireServing(
   { port, service, timeoutMs }: Extract<ApplicationProbe, { kind: 'grpc' }>,
-  { destination, source }: ProbeWay,
+  { destination, source }: ProbeTransport,
   userAgent: string | undefined,
   stopped: AbortSignal,
 ): Promise<void> {
   const target = { address: { host: destination, port, ...(source !== undefined && { localAddress: source }) } };
   const connection = await GrpcConnection.open(target, { ...defaultGrpcLimits, dialMs: timeoutMs }, stopped);
   try {
-    const question = service === '' ? new Uint8Array() : new BinaryWriter().uint32(10).string(service).finish();
+    const query = service === '' ? new Uint8Array() : new BinaryWriter().uint32(10).string(service).finish();
     const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
-    const limits = { limitMs: timeoutMs, maxBytes: mostHealthBytes, stopped };
-    const status = healthIn(await unary(connection, '/grpc.health.v1.Health/Check', headers, question, limits));
-    if (status !== serving)
+    const limits = { limitMs: timeoutMs, maxBytes: maxHealthBytes, stopped };
+    const status = healthIn(await unary(connection, '/grpc.health.v1.Health/Check', headers, query, limits));
+    if (status !== servingStatus)
       throw new Error(`gRPC health status must be SERVING, got ${healthStatuses[status] ?? status}`);
   } finally {
     connection.close();
@@ -137,8 +137,8 @@ async function isServing(
 const healthStatuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 
 /** `HealthCheckResponse.status`, field 1. */
-function healthIn(answer: Uint8Array): number {
-  const reader = new BinaryReader(answer);
+function healthIn(response: Uint8Array): number {
+  const reader = new BinaryReader(response);
   let status = 0;
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();

@@ -9,7 +9,7 @@ function parsed(value: unknown) {
 
 function only(prober: unknown, path = '/app-health/web/livez') {
   const result = parsed({ [path]: prober });
-  return 'mistake' in result ? result.mistake : result.probes.get(path);
+  return 'error' in result ? result.error : result.probes.get(path);
 }
 
 test('§6.6: parses each kind of probe with its defaults', () => {
@@ -30,7 +30,7 @@ test('§6.6: parses each kind of probe with its defaults', () => {
 });
 
 test('§6.6: adds the leading slash to paths and escapes them, and keeps the host of the pod', () => {
-  const path = (said: string) => (only({ httpGet: { port: 80, path: said } }) as { path: string }).path;
+  const path = (configured: string) => (only({ httpGet: { port: 80, path: configured } }) as { path: string }).path;
   expect(path('healthz')).toBe('/healthz');
   expect(path('/a b?q=1#x')).toBe('/a%20b?q=1');
   expect(path('//evil.example/x')).toBe('//evil.example/x');
@@ -53,23 +53,23 @@ test('§6.6: accepts probe paths of the status port, and no other paths', () => 
 
 test('§6.6: reports field, code and value of an invalid probe', () => {
   const path = '/app-health/web/livez';
-  const mistakeOf = (value: unknown) => {
+  const errorOf = (value: unknown) => {
     const result = parsed(value);
-    if (!('mistake' in result)) throw new Error('no error');
-    const { field, violation } = result.mistake;
+    if (!('error' in result)) throw new Error('no error');
+    const { field, violation } = result.error;
     return [field, violation.code, violation.got];
   };
-  const probe = (fields: unknown) => mistakeOf({ [path]: fields });
+  const probe = (fields: unknown) => errorOf({ [path]: fields });
   const http = (fields: object) => probe({ httpGet: { port: 80, ...fields } });
-  expect(mistakeOf('{')).toEqual(['', 'FIELD_FORMAT_INVALID', '"{"']);
-  expect(mistakeOf('')).toEqual(['', 'FIELD_FORMAT_INVALID', '""']);
+  expect(errorOf('{')).toEqual(['', 'FIELD_FORMAT_INVALID', '"{"']);
+  expect(errorOf('')).toEqual(['', 'FIELD_FORMAT_INVALID', '""']);
   for (const [value, got] of [
     [null, 'null'],
     [[], 'a list'],
     ['true', '"true"'],
     [7, '7'],
   ]) {
-    expect(mistakeOf(JSON.stringify(value))).toEqual(['', 'FIELD_TYPE_INVALID', got]);
+    expect(errorOf(JSON.stringify(value))).toEqual(['', 'FIELD_TYPE_INVALID', got]);
   }
   expect(probe(null)).toEqual([path, 'FIELD_TYPE_INVALID', 'null']);
   expect(probe({})).toEqual([path, 'FIELD_REQUIRED', 'none']);

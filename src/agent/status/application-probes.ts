@@ -13,13 +13,13 @@ import {
 import { messageOf } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import {
-  type Fields,
   type InvalidVariable,
-  objectOf,
+  type JsonFields,
+  objectField,
   readVariable,
   requestTarget,
-  textOf,
-  VariableMistake,
+  stringField,
+  VariableError,
 } from './json-variable.ts';
 
 export type ApplicationProbe = (
@@ -44,7 +44,7 @@ const probePathForm =
 const paths = /^\/app-(health\/[^/]+\/(livez|readyz|startupz)|lifecycle\/[^/]+\/(prestopz|poststartz))$/;
 const defaultLimitsMs = { http: 10_000, tcp: 1_000, grpc: 1_000 } as const;
 /** One day; Node's timers accept at most 24.8 days. */
-const longestMs = 86_400_000;
+const maxTimeoutMs = 86_400_000;
 
 /**
  * @param text of the variable
@@ -57,11 +57,11 @@ export function parseProbes(
   return readVariable(text, (prober) => {
     const warnings: LogWarning[] = [];
     const probes = Object.entries(prober).map(([path, fields]) => {
-      if (!paths.test(path)) throw new VariableMistake('', mustBe(probePathForm, path));
-      const probe = applicationProbeOf(objectOf(fields, path), path, warnings);
+      if (!paths.test(path)) throw new VariableError('', mustBe(probePathForm, path));
+      const probe = applicationProbeOf(objectField(fields, path), path, warnings);
       if (probe.kind === 'http' && probe.port === statusPort && /^\/app-(health|lifecycle)\//.test(probe.path)) {
         const message = 'must not be a probe path on the status port of this agent, which would probe itself';
-        throw new VariableMistake(`${path}.httpGet.path`, notAllowed(message, probe.path));
+        throw new VariableError(`${path}.httpGet.path`, notAllowed(message, probe.path));
       }
       return [path, probe] as const;
     });
@@ -69,79 +69,84 @@ export function parseProbes(
   });
 }
 
-const below = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
+const fieldBelow = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
 
 /**
  * @param path of the probe, for errors
- * @throws VariableMistake
+ * @throws VariableError
  */
-export function applicationProbeOf(prober: Fields, path: string, warnings: LogWarning[]): ApplicationProbe {
+export function applicationProbeOf(prober: JsonFields, path: string, warnings: LogWarning[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
-    throw new VariableMistake(path, choice(['httpGet', 'tcpSocket', 'grpc'], kinds));
+    throw new VariableError(path, choice(['httpGet', 'tcpSocket', 'grpc'], kinds));
   }
-  const what = below(path, kind);
-  const fields = objectOf(prober[kind], what);
-  const port = portOf(fields.port, what);
-  const host = textOf(fields.host, `${what}.host`);
+  const fieldPath = fieldBelow(path, kind);
+  const fields = objectField(prober[kind], fieldPath);
+  const port = portOf(fields.port, fieldPath);
+  const host = stringField(fields.host, `${fieldPath}.host`);
   if (host !== '') {
     const reason = 'probes are sent to this pod only';
-    warnings.push({ event: 'option.ignored', setting: `ISTIO_KUBE_APP_PROBERS: ${what}.host`, value: host, reason });
+    warnings.push({
+      event: 'option.ignored',
+      setting: `ISTIO_KUBE_APP_PROBERS: ${fieldPath}.host`,
+      value: host,
+      reason,
+    });
   }
-  const timeoutMs = (byDefault: number): number => timeoutOf(prober.timeoutSeconds, path) || byDefault;
+  const timeoutMs = (defaultMs: number): number => timeoutOf(prober.timeoutSeconds, path) || defaultMs;
   if (kind === 'tcpSocket') return { kind: 'tcp', port, timeoutMs: timeoutMs(defaultLimitsMs.tcp) };
   if (kind === 'grpc') {
-    const service = textOf(fields.service, `${what}.service`);
+    const service = stringField(fields.service, `${fieldPath}.service`);
     return { kind: 'grpc', port, service, timeoutMs: timeoutMs(defaultLimitsMs.grpc) };
   }
   return {
     kind: 'http',
     port,
-    scheme: schemeOf(fields.scheme, what),
-    path: requestTarget(textOf(fields.path, `${what}.path`), `${what}.path`),
-    headers: headersOf(fields.httpHeaders, what),
+    scheme: schemeOf(fields.scheme, fieldPath),
+    path: requestTarget(stringField(fields.path, `${fieldPath}.path`), `${fieldPath}.path`),
+    headers: headersOf(fields.httpHeaders, fieldPath),
     timeoutMs: timeoutMs(defaultLimitsMs.http),
   };
 }
 
-function portOf(value: unknown, what: string): number {
-  if (typeof value !== 'number') throw new VariableMistake(`${what}.port`, wrongType('an integer', value));
+function portOf(value: unknown, fieldPath: string): number {
+  if (typeof value !== 'number') throw new VariableError(`${fieldPath}.port`, wrongType('an integer', value));
   if (Number.isInteger(value) && value >= 1 && value <= 65_535) return value;
-  throw new VariableMistake(`${what}.port`, outOfRange('a port from 1 to 65535', value));
+  throw new VariableError(`${fieldPath}.port`, outOfRange('a port from 1 to 65535', value));
 }
 
 /** Returns 0 if not set. */
 function timeoutOf(value: unknown, path: string): number {
   const seconds = value ?? 0;
   if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0) {
-    throw new VariableMistake(below(path, 'timeoutSeconds'), outOfRange('an integer >= 0', value));
+    throw new VariableError(fieldBelow(path, 'timeoutSeconds'), outOfRange('an integer >= 0', value));
   }
-  return Math.min(seconds * 1_000, longestMs);
+  return Math.min(seconds * 1_000, maxTimeoutMs);
 }
 
-function schemeOf(value: unknown, what: string): 'http' | 'https' {
-  const scheme = textOf(value, `${what}.scheme`).toLowerCase() || 'http';
+function schemeOf(value: unknown, fieldPath: string): 'http' | 'https' {
+  const scheme = stringField(value, `${fieldPath}.scheme`).toLowerCase() || 'http';
   if (scheme === 'http' || scheme === 'https') return scheme;
-  throw new VariableMistake(`${what}.scheme`, unknownValue(['HTTP', 'HTTPS'], value));
+  throw new VariableError(`${fieldPath}.scheme`, unknownValue(['HTTP', 'HTTPS'], value));
 }
 
-function headersOf(value: unknown, what: string): { name: string; value: string }[] {
+function headersOf(value: unknown, fieldPath: string): { name: string; value: string }[] {
   const list = value ?? [];
-  if (!Array.isArray(list)) throw new VariableMistake(`${what}.httpHeaders`, wrongType('a list', value));
-  return list.map((one, i) => {
-    const place = `${what}.httpHeaders[${i}]`;
-    const fields = objectOf(one, place);
-    const name = textOf(fields.name, `${place}.name`);
+  if (!Array.isArray(list)) throw new VariableError(`${fieldPath}.httpHeaders`, wrongType('a list', value));
+  return list.map((item, i) => {
+    const itemPath = `${fieldPath}.httpHeaders[${i}]`;
+    const fields = objectField(item, itemPath);
+    const name = stringField(fields.name, `${itemPath}.name`);
     const header = {
       name: name.toLowerCase() === ':authority' ? 'host' : name,
-      value: textOf(fields.value, `${place}.value`),
+      value: stringField(fields.value, `${itemPath}.value`),
     };
     try {
       validateHeaderName(header.name);
       validateHeaderValue(header.name, header.value);
     } catch (error) {
-      throw new VariableMistake(place, malformed(messageOf(error)));
+      throw new VariableError(itemPath, malformed(messageOf(error)));
     }
     return header;
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { keptLines } from './exposition-lines.ts';
+import { validLines } from './exposition-lines.ts';
 
 const both = [
   '# HELP http_requests_total The total number of \\"requests\\".',
@@ -63,22 +63,22 @@ const goodIn = { text: [...both, ...inText], OpenMetrics: [...both, ...inOpenMet
 test('keeps each valid line of both formats', () => {
   for (const format of formats) {
     for (const line of goodIn[format])
-      expect(keptLines(`${line}\n`, format), line).toEqual({ text: `${line}\n`, dropped: 0, isOver: false });
+      expect(validLines(`${line}\n`, format), line).toEqual({ text: `${line}\n`, dropped: 0, hasEnded: false });
   }
 });
 
 test('drops invalid lines and keeps the others', () => {
   for (const format of formats) {
     for (const line of bad) {
-      const kept = keptLines(`a 1\n${line}\nb 2\n`, format);
-      expect(kept, line).toEqual({ text: 'a 1\nb 2\n', dropped: 1, isOver: false });
+      const kept = validLines(`a 1\n${line}\nb 2\n`, format);
+      expect(kept, line).toEqual({ text: 'a 1\nb 2\n', dropped: 1, hasEnded: false });
     }
   }
 });
 
 test('omits empty lines and lines after the end of the body', () => {
-  const kept = { text: 'a 1\nb 2\n', dropped: 0, isOver: true };
-  expect(keptLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n', 'text')).toEqual(kept);
+  const kept = { text: 'a 1\nb 2\n', dropped: 0, hasEnded: true };
+  expect(validLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n', 'text')).toEqual(kept);
 });
 
 test.each([
@@ -94,7 +94,7 @@ test.each([
   ['# TYPE a untyped', ''],
   ['#  TYPE\ta  counter ', '# TYPE a counter\n'],
 ])('converts the text format line %j to OpenMetrics', (line, text) => {
-  expect(keptLines(`${line}\n`, 'OpenMetrics', 'text')).toEqual({ text, dropped: 0, isOver: false });
+  expect(validLines(`${line}\n`, 'OpenMetrics', 'text')).toEqual({ text, dropped: 0, hasEnded: false });
 });
 
 test.each([
@@ -105,7 +105,7 @@ test.each([
   ['text', '# HELP', ''],
   ['OpenMetrics', 'a{ b="c" } 1 2 #  { t = " x " }  3\t4 ', 'a{b="c"} 1 2 # {t=" x "} 3 4\n'],
 ] as const)('rewrites a line to valid %s format: %j', (format, line, text) => {
-  expect(keptLines(`${line}\n`, format)).toEqual({ text, dropped: 0, isOver: false });
+  expect(validLines(`${line}\n`, format)).toEqual({ text, dropped: 0, hasEnded: false });
 });
 
 test('takes less than 50 ms for any line of 64 KiB', () => {
@@ -116,19 +116,19 @@ test('takes less than 50 ms for any line of 64 KiB', () => {
   ].flatMap((piece) => [piece.repeat(length / piece.length), `a{${piece.repeat(length / piece.length)}`]);
   // A long number in each position of a number.
   const digits = '1'.repeat(length / 2);
-  for (const before of ['a ', 'a 1 ', 'a 1 # {} ', `a 1 # {} ${digits} `, 'a 1.', 'a 1e', 'a 1 1 # {} 1.']) {
-    lines.push(`${before}${digits}`, `${before}${digits}x`, `${before}${digits}.${digits}x`);
+  for (const prefix of ['a ', 'a 1 ', 'a 1 # {} ', `a 1 # {} ${digits} `, 'a 1.', 'a 1e', 'a 1 1 # {} 1.']) {
+    lines.push(`${prefix}${digits}`, `${prefix}${digits}x`, `${prefix}${digits}.${digits}x`);
   }
   for (const line of lines) {
     const { user } = process.cpuUsage();
-    for (const to of formats) keptLines(`${line}!\n`, to, 'text');
+    for (const to of formats) validLines(`${line}!\n`, to, 'text');
     expect((process.cpuUsage().user - user) / 1_000, line.slice(0, 20)).toBeLessThan(50);
   }
 });
 
 test('§6.4: returns the same string if all lines are valid', () => {
   const lines = '# HELP a b\n# TYPE a counter\na{l="x\\"}\\n",m="y"} 1 1700000000\nb 31\nc{} +Inf\n';
-  expect(keptLines(lines, 'text')).toEqual({ text: lines, dropped: 0, isOver: false });
+  expect(validLines(lines, 'text')).toEqual({ text: lines, dropped: 0, hasEnded: false });
 });
 
 test('§6.4: keeps the same lines of a text as of its lines one by one', () => {
@@ -166,14 +166,14 @@ test('§6.4: keeps the same lines of a text as of its lines one by one', () => {
       ] as const) {
         let kept = '';
         let dropped = 0;
-        let isOver = false;
+        let hasEnded = false;
         for (const line of text.split('\n')) {
-          const one = keptLines(line === '' ? '' : `${line}\n`, to, from);
-          if (!isOver) [kept, dropped] = [kept + one.text, dropped + one.dropped];
-          isOver ||= one.isOver;
+          const one = validLines(line === '' ? '' : `${line}\n`, to, from);
+          if (!hasEnded) [kept, dropped] = [kept + one.text, dropped + one.dropped];
+          hasEnded ||= one.hasEnded;
         }
-        expect(keptLines(text, to, from)).toEqual({ text: kept, dropped, isOver });
-        expect(keptLines(kept, to)).toEqual({ text: kept, dropped: 0, isOver: false });
+        expect(validLines(text, to, from)).toEqual({ text: kept, dropped, hasEnded });
+        expect(validLines(kept, to)).toEqual({ text: kept, dropped: 0, hasEnded: false });
       }
     }),
     { numRuns: 2_000 },

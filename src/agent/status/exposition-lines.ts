@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 
-export type Exposition = 'text' | 'OpenMetrics';
+export type ExpositionFormat = 'text' | 'OpenMetrics';
 
 const name = '[a-zA-Z_:][a-zA-Z0-9_:]*';
 const labelName = '[a-zA-Z_][a-zA-Z0-9_]*';
@@ -27,9 +27,13 @@ function seriesWith(blanks: string): string {
 const wholeLine = (content: string, end = '(?:\\n|$)'): RegExp => new RegExp(`(?:${content})${end}`, 'y');
 const anyBlanks = '[ \\t]*';
 /** @param blanks white space patterns for the labels, before them, and between the other tokens */
-function exemplarWith(blanks: { readonly within: string; readonly before: string; readonly between: string }): string {
-  const { within, before, between } = blanks;
-  return `${between}#${before}${labelsWith(within)}${between}${number}(?:${between}${number})?`;
+function exemplarWith(blanks: {
+  readonly within: string;
+  readonly beforeLabels: string;
+  readonly between: string;
+}): string {
+  const { within, beforeLabels, between } = blanks;
+  return `${between}#${beforeLabels}${labelsWith(within)}${between}${number}(?:${between}${number})?`;
 }
 const textTypes = 'counter|gauge|histogram|summary|untyped';
 const openTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
@@ -42,7 +46,7 @@ interface Grammar {
   readonly help: RegExp;
 }
 
-const grammars: Readonly<Record<Exposition, Grammar>> = {
+const grammars: Readonly<Record<ExpositionFormat, Grammar>> = {
   text: {
     bare: wholeLine(`${seriesWith(anyBlanks)}[ \\t]+${number}${anyBlanks}`),
     sample: wholeLine(`${seriesWith(anyBlanks)}[ \\t]+${number}(?:[ \\t]+-?\\d+)?${anyBlanks}`),
@@ -52,7 +56,7 @@ const grammars: Readonly<Record<Exposition, Grammar>> = {
   OpenMetrics: {
     bare: wholeLine(`${seriesWith('')} ${number}`),
     sample: wholeLine(
-      `${seriesWith('')} ${number}(?: ${number})?(?:${exemplarWith({ within: '', before: ' ', between: ' ' })})?`,
+      `${seriesWith('')} ${number}(?: ${number})?(?:${exemplarWith({ within: '', beforeLabels: ' ', between: ' ' })})?`,
     ),
     type: wholeLine(`# TYPE (?:${name}|${quoted}) (?:${openTypes})`),
     help: wholeLine(`# HELP (?:${name}|${quoted}) [^\\n]*`),
@@ -60,7 +64,7 @@ const grammars: Readonly<Record<Exposition, Grammar>> = {
 };
 
 /** Lines that can be converted to a valid line of either format. */
-const anyExemplar = exemplarWith({ within: anyBlanks, before: anyBlanks, between: '[ \\t]+' });
+const anyExemplar = exemplarWith({ within: anyBlanks, beforeLabels: anyBlanks, between: '[ \\t]+' });
 const anySample = wholeLine(
   `(${seriesWith(anyBlanks)})[ \\t]+(${number})(?:[ \\t]+(${number}))?(${anyExemplar})?${anyBlanks}\\r?`,
 );
@@ -71,18 +75,18 @@ const metadata = /#[ \t]+(?:(TYPE)|(HELP)|UNIT)\b/y;
 const endOfBody = wholeLine(`# EOF${anyBlanks}\\r?`);
 const empty = /\r?(?:\n|$)/y;
 
-export interface KeptLines {
+export interface ValidLines {
   readonly text: string;
   /** Number of invalid lines. */
   readonly dropped: number;
   /** Whether the end of the body was reached; later lines are not metrics. */
-  readonly isOver: boolean;
+  readonly hasEnded: boolean;
 }
 
 /** How to handle a line: unchanged, replaced (by an empty text to omit it), or `undefined` if it is invalid. */
-type Verdict = 'as it is' | { readonly text: string } | undefined;
+type LineResult = 'as it is' | { readonly text: string } | undefined;
 
-const nothing = { text: '' };
+const omitted = { text: '' };
 
 /**
  * Keeps the lines that a scraper accepts. Omits empty lines, the end of the body, and lines without equivalent in the other format.
@@ -92,32 +96,32 @@ const nothing = { text: '' };
  * @param from format of `lines`
  * @returns `text` is the same string as `lines` if all lines are kept
  */
-export function keptLines(lines: string, to: Exposition, from: Exposition = to): KeptLines {
+export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
   const kept: string[] = [];
   const mayBeBroken = isBroken(lines);
   let dropped = 0;
   // Start of the unchanged lines that were not copied yet.
-  let good = 0;
+  let unchangedFrom = 0;
   let at = 0;
-  let isOver = false;
-  while (at < lines.length && !isOver) {
+  let hasEnded = false;
+  while (at < lines.length && !hasEnded) {
     const newline = lines.indexOf('\n', at);
     const next = newline < 0 ? lines.length : newline + 1;
-    isOver = isAt(endOfBody, lines, at);
-    const isNothing = isOver || isAt(empty, lines, at);
-    const isLost = !isNothing && mayBeBroken && isBroken(lines.slice(at, next));
-    const verdict = isNothing ? nothing : isLost ? undefined : verdictOf(lines, at, { to, from });
-    if (verdict !== 'as it is') {
-      if (at > good) kept.push(lines.slice(good, at));
-      if (verdict === undefined) dropped++;
-      else if (verdict.text !== '') kept.push(verdict.text);
-      good = next;
+    hasEnded = isAt(endOfBody, lines, at);
+    const isOmitted = hasEnded || isAt(empty, lines, at);
+    const isInvalid = !isOmitted && mayBeBroken && isBroken(lines.slice(at, next));
+    const result = isOmitted ? omitted : isInvalid ? undefined : checkLine(lines, at, { to, from });
+    if (result !== 'as it is') {
+      if (at > unchangedFrom) kept.push(lines.slice(unchangedFrom, at));
+      if (result === undefined) dropped++;
+      else if (result.text !== '') kept.push(result.text);
+      unchangedFrom = next;
     }
     at = next;
   }
-  if (good < at) kept.push(good === 0 ? lines : lines.slice(good, at));
+  if (unchangedFrom < at) kept.push(unchangedFrom === 0 ? lines : lines.slice(unchangedFrom, at));
   const text = kept.length === 1 ? kept[0]! : kept.join('');
-  return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped, isOver };
+  return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped, hasEnded };
 }
 
 /** Whether a line is invalid UTF-8, which both formats require. */
@@ -125,7 +129,11 @@ function isBroken(lines: string): boolean {
   return /[\x80-\xff]/.test(lines) && !isUtf8(Buffer.from(lines, 'latin1'));
 }
 
-function verdictOf(lines: string, at: number, { to, from }: { to: Exposition; from: Exposition }): Verdict {
+function checkLine(
+  lines: string,
+  at: number,
+  { to, from }: { to: ExpositionFormat; from: ExpositionFormat },
+): LineResult {
   if (lines[at] === '#') return commentOf(lines, at, to);
   const { bare, sample } = grammars[to];
   if (isAt(to === from ? sample : bare, lines, at)) return 'as it is';
@@ -138,25 +146,25 @@ function verdictOf(lines: string, at: number, { to, from }: { to: Exposition; fr
 }
 
 /** Text format allows any comment, OpenMetrics none. Each format has types that the other does not know. */
-function commentOf(lines: string, at: number, to: Exposition): Verdict {
+function commentOf(lines: string, at: number, to: ExpositionFormat): LineResult {
   metadata.lastIndex = at;
   const [found, isType, isHelp] = metadata.exec(lines) ?? [];
   const { type, help } = grammars[to];
   if (isType !== undefined) return isAt(type, lines, at) ? 'as it is' : otherType(lines, at, type);
-  if (isHelp !== undefined) return isAt(help, lines, at) ? 'as it is' : nothing;
+  if (isHelp !== undefined) return isAt(help, lines, at) ? 'as it is' : omitted;
   if (to === 'text') return 'as it is';
-  if (found === undefined) return nothing;
+  if (found === undefined) return omitted;
   unit.lastIndex = at;
   const [, metric = '', word = ''] = unit.exec(lines) ?? [];
-  return word !== '' && metric.endsWith(`_${word}`) ? 'as it is' : nothing;
+  return word !== '' && metric.endsWith(`_${word}`) ? 'as it is' : omitted;
 }
 
-function otherType(lines: string, at: number, type: RegExp): Verdict {
+function otherType(lines: string, at: number, type: RegExp): LineResult {
   anyType.lastIndex = at;
   const [, metric, word] = anyType.exec(lines) ?? [];
   if (metric === undefined) return undefined;
   const written = `# TYPE ${metric} ${word}\n`;
-  return isAt(type, written, 0) ? { text: written } : nothing;
+  return isAt(type, written, 0) ? { text: written } : omitted;
 }
 
 /** In milliseconds for text format, in seconds for OpenMetrics. */
@@ -165,7 +173,7 @@ function timeOf(time: string | undefined): string {
 }
 
 /** Text format has no exemplars. */
-function exemplarOf(exemplar: string | undefined, to: Exposition): string {
+function exemplarOf(exemplar: string | undefined, to: ExpositionFormat): string {
   if (exemplar === undefined || to === 'text') return '';
   const [, labels = '', rest = ''] = /^[ \t]+#[ \t]*(\{.*\})(.*)$/s.exec(exemplar) ?? [];
   return ` # ${withoutBlanks(labels)}${rest.replace(/[ \t]+/g, ' ')}`;

@@ -2,7 +2,7 @@
 import { type FieldViolation, mustBe, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
-export class VariableMistake extends Error {
+export class VariableError extends Error {
   /** Path of the field, such as `targets[0].port`; empty for the whole value. */
   readonly field: string;
   readonly violation: FieldViolation;
@@ -14,54 +14,54 @@ export class VariableMistake extends Error {
   }
 }
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type JsonFields = Readonly<Record<string, unknown>>;
 
 export interface InvalidVariable {
-  readonly mistake: Pick<VariableMistake, 'field' | 'violation'>;
+  readonly error: Pick<VariableError, 'field' | 'violation'>;
 }
 
 /** @returns the result of `read` for the JSON object, or the error */
 export function readVariable<Value extends object>(
   text: string,
-  read: (fields: Fields) => Value,
+  read: (fields: JsonFields) => Value,
 ): Value | InvalidVariable {
-  return withoutMistakes(() => read(objectOf(decoded(text), '')));
+  return catchVariableError(() => read(objectField(parseJson(text), '')));
 }
 
-/** @returns the result, or the {@link VariableMistake} that was thrown */
-export function withoutMistakes<Value extends object>(read: () => Value): Value | InvalidVariable {
+/** @returns the result, or the {@link VariableError} that was thrown */
+export function catchVariableError<Value extends object>(read: () => Value): Value | InvalidVariable {
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof VariableMistake)) throw error;
+    if (!(error instanceof VariableError)) throw error;
     const { field, violation } = error;
-    return { mistake: { field, violation } };
+    return { error: { field, violation } };
   }
 }
 
-function decoded(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new VariableMistake('', mustBe('JSON', text, { hint: messageOf(error) }));
+    throw new VariableError('', mustBe('JSON', text, { hint: messageOf(error) }));
   }
 }
 
-export function objectOf(value: unknown, field: string): Fields {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
-  throw new VariableMistake(field, wrongType('an object', value));
+export function objectField(value: unknown, field: string): JsonFields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonFields;
+  throw new VariableError(field, wrongType('an object', value));
 }
 
 /** @returns an empty string if the field is not set */
-export function textOf(value: unknown, field: string): string {
+export function stringField(value: unknown, field: string): string {
   const text = value ?? '';
   if (typeof text === 'string') return text;
-  throw new VariableMistake(field, wrongType('a string', value));
+  throw new VariableError(field, wrongType('a string', value));
 }
 
 /** Normalizes a path. The result starts with a slash and cannot name another host. */
 export function requestTarget(path: string, field: string): string {
   const url = URL.parse(`http://localhost${path.startsWith('/') ? path : `/${path}`}`);
-  if (url === null) throw new VariableMistake(field, mustBe('the path of a URL', path));
+  if (url === null) throw new VariableError(field, mustBe('the path of a URL', path));
   return `${url.pathname}${url.search}`;
 }

@@ -33,13 +33,13 @@ test.each(protectedPages)(
       withTrace: true,
       orderSuccessor: () => {},
     });
-    const answer = await curl(`${url}${path}`, `-X ${method}`);
-    expect(answer).toMatch(/\n401$/);
-    expect(answer).not.toContain(secret);
+    const output = await curl(`${url}${path}`, `-X ${method}`);
+    expect(output).toMatch(/\n401$/);
+    expect(output).not.toContain(secret);
     expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
     // The response names the token file, which the other user cannot read.
     const port = new URL(url).port;
-    expect(answer).toContain(`debugger-${port}.token`);
+    expect(output).toContain(`debugger-${port}.token`);
     expect(await asOtherUser(`cat ${runDir}/debugger-${port}.token`)).toMatch(/Permission denied/);
   },
 );

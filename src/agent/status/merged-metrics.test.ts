@@ -14,17 +14,17 @@ import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { AgentMetrics } from './agent-metrics.ts';
-import { keptLines } from './exposition-lines.ts';
+import { validLines } from './exposition-lines.ts';
 import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
 
 const openMetrics = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
-const saying =
+const respondWith =
   (body: string, type?: string): RequestListener =>
   (_, response) =>
     void response.writeHead(200, type === undefined ? {} : { 'content-type': type }).end(body);
 
-interface Answer {
+interface MetricsResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -36,7 +36,7 @@ async function merging(parts: {
   applications?: readonly RequestListener[];
   targets?: readonly MetricsTarget[];
 }) {
-  const { envoy = saying('envoy_up 1\n'), applications = [], targets = [] } = parts;
+  const { envoy = respondWith('envoy_up 1\n'), applications = [], targets = [] } = parts;
   const log: string[] = [];
   const adminPort = await servedHttp(envoy);
   const ports = await Promise.all(applications.map(servedHttp));
@@ -56,7 +56,10 @@ async function merging(parts: {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const ask = async (headers: Record<string, string> = {}, localAddress = '127.0.0.1'): Promise<Answer> => {
+  const scrapeOnce = async (
+    headers: Record<string, string> = {},
+    localAddress = '127.0.0.1',
+  ): Promise<MetricsResponse> => {
     const outgoing = get({ host: '127.0.0.1', port, path: '/metrics', headers, localAddress, agent: false });
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     const chunks: Buffer[] = [];
@@ -75,49 +78,52 @@ async function merging(parts: {
     return () => void socket.destroy();
   };
   /** The part of the response after the agent's metrics. */
-  const others = async (headers: Record<string, string> = {}): Promise<string> => {
-    const text = String((await ask(headers)).body);
+  const otherMetrics = async (headers: Record<string, string> = {}): Promise<string> => {
+    const text = String((await scrapeOnce(headers)).body);
     const end = text.indexOf('envoy_up');
     return text.slice(end < 0 ? text.indexOf('application_') : end);
   };
   const failures = async (part: string): Promise<number> =>
     Number(new RegExp(`failures_total{type="${part}"} (\\d+)`).exec(await metrics.text())?.[1]);
   const dropped = async (): Promise<number> => Number(/dropped_lines_total (\d+)/.exec(await metrics.text())?.[1]);
-  return { ask, leaveFrom, others, failures, dropped, log, merged };
+  return { scrapeOnce, leaveFrom, otherMetrics, failures, dropped, log, merged };
 }
 
 test('§6.4: merges agent, Envoy and application in this order, and terminates each last line', async () => {
-  const { ask } = await merging({
-    envoy: saying('envoy_up 1'),
-    applications: [saying('application_a 1'), saying('application_b 2\n', 'text/plain; version=0.0.4')],
+  const { scrapeOnce } = await merging({
+    envoy: respondWith('envoy_up 1'),
+    applications: [respondWith('application_a 1'), respondWith('application_b 2\n', 'text/plain; version=0.0.4')],
   });
-  const { headers, body } = await ask();
+  const { headers, body } = await scrapeOnce();
   expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
   expect(String(body)).toMatch(/scrapes_total 1\n.*\nenvoy_up 1\napplication_a 1\napplication_b 2\n$/s);
 });
 
 test('§6.4: responds with OpenMetrics if the application does, with one end of body and no empty line', async () => {
-  const { ask } = await merging({
-    envoy: saying('envoy_up 1\n\nenvoy_down 0\n'),
-    applications: [saying('application_a 1\n# EOF\n', openMetrics), saying('application_b 1\n# EOF\n', openMetrics)],
+  const { scrapeOnce } = await merging({
+    envoy: respondWith('envoy_up 1\n\nenvoy_down 0\n'),
+    applications: [
+      respondWith('application_a 1\n# EOF\n', openMetrics),
+      respondWith('application_b 1\n# EOF\n', openMetrics),
+    ],
   });
-  const { headers, body } = await ask({ accept: openMetrics });
+  const { headers, body } = await scrapeOnce({ accept: openMetrics });
   expect(headers['content-type']).toBe(openMetrics);
   expect(String(body)).toMatch(/\nenvoy_up 1\nenvoy_down 0\napplication_a 1\napplication_b 1\n# EOF\n$/);
   expect(String(body)).not.toContain('\n\n');
 });
 
 test('§6.4: converts text format to valid OpenMetrics if another part is OpenMetrics', async () => {
-  const { others, dropped } = await merging({
-    envoy: saying('# TYPE envoy_up gauge\nenvoy_up{a="b"} 1\n'),
+  const { otherMetrics, dropped } = await merging({
+    envoy: respondWith('# TYPE envoy_up gauge\nenvoy_up{a="b"} 1\n'),
     applications: [
-      saying('# TYPE application_a info\napplication_a_info{v="1"} 1\n# EOF\n', openMetrics),
-      saying(
+      respondWith('# TYPE application_a info\napplication_a_info{v="1"} 1\n# EOF\n', openMetrics),
+      respondWith(
         '# made by hand\n# TYPE application_b untyped\n# TYPE application_c  gauge\r\napplication_c{ x = "y" }\t2 1500\n',
       ),
     ],
   });
-  expect(await others({ accept: openMetrics })).toBe(
+  expect(await otherMetrics({ accept: openMetrics })).toBe(
     [
       'envoy_up gauge\nenvoy_up{a="b"} 1\n# TYPE application_a info\napplication_a_info{v="1"} 1\n',
       '# TYPE application_c gauge\napplication_c{x="y"} 2 1.5\n# EOF\n',
@@ -132,10 +138,10 @@ test('§6.4: forwards scrape headers, and requests from Envoy only text format',
     seen.push(headers);
     response.end();
   };
-  const { ask } = await merging({ envoy: note, applications: [note] });
+  const { scrapeOnce } = await merging({ envoy: note, applications: [note] });
   const accept = `${openMetrics};q=0.9,application/vnd.google.protobuf;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1`;
   const more = { 'user-agent': 'Prometheus/3', 'x-prometheus-scrape-timeout-seconds': '7.5', authorization: 'secret' };
-  await ask({ accept, ...more });
+  await scrapeOnce({ accept, ...more });
   seen.sort((a, b) => String(a.accept).length - String(b.accept).length);
   expect(seen.map(({ host: _, connection: __, ...rest }) => rest)).toEqual([
     {
@@ -150,50 +156,50 @@ test('§6.4: forwards scrape headers, and requests from Envoy only text format',
     },
   ]);
   seen.length = 0;
-  await ask({ accept: 'application/vnd.google.protobuf' });
-  expect(seen.map(({ accept: said }) => said)).toEqual(['text/plain', 'text/plain']);
+  await scrapeOnce({ accept: 'application/vnd.google.protobuf' });
+  expect(seen.map(({ accept: accepted }) => accepted)).toEqual(['text/plain', 'text/plain']);
 });
 
 test('compresses the response with gzip if the client accepts it', async () => {
-  const { ask } = await merging({});
-  const packed = await ask({ 'accept-encoding': 'deflate, gzip;q=0.5' });
+  const { scrapeOnce } = await merging({});
+  const packed = await scrapeOnce({ 'accept-encoding': 'deflate, gzip;q=0.5' });
   expect(packed.headers['content-encoding']).toBe('gzip');
   expect(String(gunzipSync(packed.body))).toContain('\nenvoy_up 1\n');
-  expect((await ask({ 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined();
+  expect((await scrapeOnce({ 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined();
 });
 
 test('§6.4: omits and counts a part that fails, and returns the others', async () => {
-  const gone = await freePort();
+  const closedPort = await freePort();
   const cases: [RequestListener, string][] = [
     [(_, response) => void response.writeHead(500).end('application_no 1\n'), 'response status 500'],
     [
-      (_, response) => void response.writeHead(302, { location: `http://127.0.0.1:${gone}/` }).end(),
+      (_, response) => void response.writeHead(302, { location: `http://127.0.0.1:${closedPort}/` }).end(),
       'response status 302',
     ],
     [(_, response) => void response.writeHead(302, { location: '/metrics' }).end(), 'more than 5 redirects'],
-    [saying('<html>', 'text/html'), 'content type must be text/plain or OpenMetrics, got text/html'],
+    [respondWith('<html>', 'text/html'), 'content type must be text/plain or OpenMetrics, got text/html'],
     [
-      saying('x', 'application/vnd.google.protobuf'),
+      respondWith('x', 'application/vnd.google.protobuf'),
       'content type must be text/plain or OpenMetrics, got application/vnd.google.protobuf',
     ],
     [(request) => void request.socket.destroy(), 'socket hang up'],
   ];
   for (const [application, reason] of cases) {
-    const { others, failures, log } = await merging({ applications: [application] });
-    expect(await others(), reason).toBe('envoy_up 1\n');
+    const { otherMetrics, failures, log } = await merging({ applications: [application] });
+    expect(await otherMetrics(), reason).toBe('envoy_up 1\n');
     expect([await failures('application'), await failures('envoy')], reason).toEqual([1, 0]);
     expect(linesOf(log, 'metrics.scrapeFailed', { part: 'application', reason }), reason).toHaveLength(1);
   }
-  const envoyGone = await merging({
+  const withoutEnvoy = await merging({
     envoy: (request) => void request.socket.destroy(),
-    applications: [saying('application_up 1\n')],
+    applications: [respondWith('application_up 1\n')],
   });
-  expect(await envoyGone.others()).toBe('application_up 1\n');
-  expect([await envoyGone.failures('envoy'), await envoyGone.failures('application')]).toEqual([1, 0]);
+  expect(await withoutEnvoy.otherMetrics()).toBe('application_up 1\n');
+  expect([await withoutEnvoy.failures('envoy'), await withoutEnvoy.failures('application')]).toEqual([1, 0]);
 });
 
 test('follows a redirect of the application to another path at the same origin', async () => {
-  const { others } = await merging({
+  const { otherMetrics } = await merging({
     applications: [
       (request, response) => {
         if (request.url === '/metrics') response.writeHead(307, { location: '/metrics/' }).end();
@@ -201,14 +207,14 @@ test('follows a redirect of the application to another path at the same origin',
       },
     ],
   });
-  expect(await others()).toBe('envoy_up 1\napplication_up 1\n');
+  expect(await otherMetrics()).toBe('envoy_up 1\napplication_up 1\n');
 });
 
 test('omits and counts invalid lines, and returns the others', async () => {
-  const { others, dropped } = await merging({
-    applications: [saying('application_a 1\nthis is no metric\n# TYPE a banana\napplication_b{l="ü"} 2\n')],
+  const { otherMetrics, dropped } = await merging({
+    applications: [respondWith('application_a 1\nthis is no metric\n# TYPE a banana\napplication_b{l="ü"} 2\n')],
   });
-  expect(await others()).toBe('envoy_up 1\napplication_a 1\napplication_b{l="ü"} 2\n');
+  expect(await otherMetrics()).toBe('envoy_up 1\napplication_a 1\napplication_b{l="ü"} 2\n');
   expect(await dropped()).toBe(2);
 });
 
@@ -222,25 +228,25 @@ function endless(response: ServerResponse, text: string): void {
 
 test('reads at most 10 MiB from an endless application, without buffering them, and ends with a complete line', async () => {
   const line = `application_a{l="${'x'.repeat(200)}"} 1\n`;
-  let told = 0;
-  const { others, failures } = await merging({
+  let closedCount = 0;
+  const { otherMetrics, failures } = await merging({
     applications: [
       (_, response) => {
-        response.on('close', () => told++);
+        response.on('close', () => closedCount++);
         endless(response, line.repeat(300));
       },
     ],
   });
-  const text = await others();
+  const text = await otherMetrics();
   expect(text.length).toBeGreaterThan(9 * 1024 * 1024);
   expect(text.length).toBeLessThan(10 * 1024 * 1024 + 1_000);
   expect(text.endsWith(line)).toBe(true);
   expect(await failures('application')).toBe(1);
-  await eventually('the connection to the application is closed', () => told === 1);
+  await eventually('the connection to the application is closed', () => closedCount === 1);
 });
 
 test('aborts an endless line, and keeps earlier lines', async () => {
-  const { others, failures, log } = await merging({
+  const { otherMetrics, failures, log } = await merging({
     applications: [
       (_, response) => {
         response.write('application_a 1\n');
@@ -248,7 +254,7 @@ test('aborts an endless line, and keeps earlier lines', async () => {
       },
     ],
   });
-  expect(await others()).toBe('envoy_up 1\napplication_a 1\n');
+  expect(await otherMetrics()).toBe('envoy_up 1\napplication_a 1\n');
   expect(await failures('application')).toBe(1);
   expect(linesOf(log, 'metrics.scrapeFailed', { reason: /line exceeds 65536 bytes/ })).not.toEqual([]);
 });
@@ -262,12 +268,12 @@ test("§6.4: returns the other parts within the scraper's timeout if the applica
       },
     ],
   });
-  for (const [{ others, failures }, expected] of [
+  for (const [{ otherMetrics, failures }, expected] of [
     [await silent, 'envoy_up 1\n'],
     [await halfway, 'envoy_up 1\napplication_a 1\n'],
   ] as const) {
     const taken = await msWithoutQueueing([process.pid], async () => {
-      expect(await others({ 'x-prometheus-scrape-timeout-seconds': '1' })).toBe(expected);
+      expect(await otherMetrics({ 'x-prometheus-scrape-timeout-seconds': '1' })).toBe(expected);
     });
     // Below the timeout after which the scraper discards all parts.
     expect(taken).toBeLessThan(1_000);
@@ -279,72 +285,74 @@ test('§6.4: limits a target that does not finish to its share of the time, and 
   const endsNever: RequestListener = (_, response) => {
     response.writeHead(200).write('application_a 1\n');
   };
-  const { others, failures } = await merging({
-    applications: [endsNever, saying('application_b 1\n'), endsNever, saying('application_c 1\n')],
+  const { otherMetrics, failures } = await merging({
+    applications: [endsNever, respondWith('application_b 1\n'), endsNever, respondWith('application_c 1\n')],
   });
-  expect(await others({ 'x-prometheus-scrape-timeout-seconds': '2' })).toBe(
+  expect(await otherMetrics({ 'x-prometheus-scrape-timeout-seconds': '2' })).toBe(
     'envoy_up 1\napplication_a 1\napplication_b 1\napplication_a 1\napplication_c 1\n',
   );
   expect(await failures('application')).toBe(2);
 });
 
 test('§6.4: warns once about an invalid scrape timeout, and uses the default', async () => {
-  const { others, log } = await merging({});
+  const { otherMetrics, log } = await merging({});
   for (const limit of ['soon', '-1', '0', '1e9', '']) {
-    expect(await others({ 'x-prometheus-scrape-timeout-seconds': limit }), limit).toBe('envoy_up 1\n');
+    expect(await otherMetrics({ 'x-prometheus-scrape-timeout-seconds': limit }), limit).toBe('envoy_up 1\n');
   }
   expect(linesOf(log, 'metrics.timeoutInvalid')).toHaveLength(1);
 });
 
 test('§6.4: accepts scrape timeouts with fractions of a millisecond', async () => {
-  const { ask } = await merging({ applications: [saying('application_a 1\n')] });
+  const { scrapeOnce } = await merging({ applications: [respondWith('application_a 1\n')] });
   for (const seconds of ['1.111', '3.001', '7.123456']) {
-    const { status, body } = await ask({ 'x-prometheus-scrape-timeout-seconds': seconds });
+    const { status, body } = await scrapeOnce({ 'x-prometheus-scrape-timeout-seconds': seconds });
     expect(status, seconds).toBe(200);
     expect(String(body), seconds).toContain('application_a 1\n');
   }
-  expect((await ask({ 'x-prometheus-scrape-timeout-seconds': '0.000000001' })).status).toBe(200);
+  expect((await scrapeOnce({ 'x-prometheus-scrape-timeout-seconds': '0.000000001' })).status).toBe(200);
 });
 
 test('omits an application that switches protocols, and releases its slot', async () => {
-  const { others, failures } = await merging({ targets: [{ port: await switchingProtocols(), path: '/metrics' }] });
-  for (let count = 1; count <= 6; count++) expect(await others(), `scrape ${count}`).toBe('envoy_up 1\n');
+  const { otherMetrics, failures } = await merging({
+    targets: [{ port: await switchingProtocols(), path: '/metrics' }],
+  });
+  for (let count = 1; count <= 6; count++) expect(await otherMetrics(), `scrape ${count}`).toBe('envoy_up 1\n');
   expect(await failures('application')).toBe(6);
 });
 
 test('runs four scrapes, queues 32, and rejects others and more than two per address; a disconnect frees the slot', async () => {
   const scrapes: ServerResponse[] = [];
-  const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
+  const { scrapeOnce, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
   const leave = await leaveFrom('127.0.1.1');
   await eventually('Envoy is asked', () => scrapes.length === 1);
-  const asked = Array.from({ length: 36 }, (_, i) => ask({}, `127.0.0.${2 + Math.floor(i / 2)}`));
-  const refused = await Promise.race(asked);
+  const pending = Array.from({ length: 36 }, (_, i) => scrapeOnce({}, `127.0.0.${2 + Math.floor(i / 2)}`));
+  const refused = await Promise.race(pending);
   expect(refused.status).toBe(503);
   expect(scrapes).toHaveLength(4);
   // This address has two scrapes already.
-  expect((await ask({}, '127.0.0.2')).status).toBe(503);
+  expect((await scrapeOnce({}, '127.0.0.2')).status).toBe(503);
   leave();
   await eventually('the next one has its turn', () => scrapes.length === 5);
-  const answering = setInterval(() => {
+  const responder = setInterval(() => {
     for (const scrape of scrapes.splice(0)) if (!scrape.writableEnded) scrape.end('envoy_up 1\n');
   }, 5);
-  onTestFinished(() => clearInterval(answering));
-  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  onTestFinished(() => clearInterval(responder));
+  const statuses = (await Promise.all(pending)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 200)).toHaveLength(35);
-  expect((await ask({}, '127.0.0.2')).status).toBe(200);
+  expect((await scrapeOnce({}, '127.0.0.2')).status).toBe(200);
 });
 
 test('frees the queue slot of a client that disconnects while it waits', async () => {
   const scrapes: ServerResponse[] = [];
-  const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
+  const { scrapeOnce, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
   for (let round = 0; round < 5; round++) {
-    const underWay = [2, 2, 3, 3].map((last) => ask({}, `127.0.0.${last}`));
+    const underWay = [2, 2, 3, 3].map((last) => scrapeOnce({}, `127.0.0.${last}`));
     await eventually('four are under way', () => scrapes.length === 4);
     // No scrape waits, but this address is at its limit.
-    expect((await ask({}, '127.0.0.2')).status).toBe(503);
+    expect((await scrapeOnce({}, '127.0.0.2')).status).toBe(503);
     const leave = await leaveFrom('127.0.0.4');
     // Requests are handled in order: this rejection implies that the previous request was received.
-    await ask({}, '127.0.0.3');
+    await scrapeOnce({}, '127.0.0.3');
     leave();
     await sleep(50);
     for (const scrape of scrapes.splice(0)) scrape.end('envoy_up 1\n');
@@ -385,7 +393,7 @@ test('returns the metrics of agent and Envoy and only valid lines for any respon
   await once(application, 'listening');
   onTestFinished(() => void application.close());
   const { port } = application.address() as AddressInfo;
-  const { ask } = await merging({ targets: [{ port, path: '/metrics' }] });
+  const { scrapeOnce } = await merging({ targets: [{ port, path: '/metrics' }] });
   const piece = fc.constantFrom(
     ...[
       'application_a 1\n',
@@ -415,16 +423,16 @@ test('returns the metrics of agent and Envoy and only valid lines for any respon
   await fc.assert(
     fc.asyncProperty(head, body, async (first, rest) => {
       bytes = Buffer.from(`${first}${rest}`);
-      const answer = await ask({ 'x-prometheus-scrape-timeout-seconds': '2' });
-      const text = String(answer.body);
-      const isOpen = answer.headers['content-type'] === openMetrics;
-      expect(answer.status).toBe(200);
+      const response = await scrapeOnce({ 'x-prometheus-scrape-timeout-seconds': '2' });
+      const text = String(response.body);
+      const isOpen = response.headers['content-type'] === openMetrics;
+      expect(response.status).toBe(200);
       expect(text).toMatch(/scrapes_total \d+\n(.*\n)*envoy_up 1\n/);
-      const [, others = ''] = text.split('envoy_up 1\n');
-      const kept = keptLines(Buffer.from(others).toString('latin1'), isOpen ? 'OpenMetrics' : 'text');
+      const [, otherMetrics = ''] = text.split('envoy_up 1\n');
+      const kept = validLines(Buffer.from(otherMetrics).toString('latin1'), isOpen ? 'OpenMetrics' : 'text');
       expect(kept.dropped).toBe(0);
-      expect(kept.isOver).toBe(isOpen);
-      expect(Buffer.from(kept.text, 'latin1').toString()).toBe(others.replace(/# EOF\n$/, ''));
+      expect(kept.hasEnded).toBe(isOpen);
+      expect(Buffer.from(kept.text, 'latin1').toString()).toBe(otherMetrics.replace(/# EOF\n$/, ''));
     }),
     { numRuns: 150 },
   );

@@ -11,8 +11,8 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { Turns } from '../../runtime/turns.ts';
 import { AddressCounts } from './address-counts.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
-import { type Exposition, keptLines } from './exposition-lines.ts';
-import { SaidLines } from './said-lines.ts';
+import { type ExpositionFormat, validLines } from './exposition-lines.ts';
+import { RepeatLimit } from './repeat-limit.ts';
 
 export interface MetricsTarget {
   readonly port: number;
@@ -31,23 +31,23 @@ export interface MergedMetricsEnvironment {
 }
 
 /** Size limits: 10 MiB for the application as in Istio; Envoy's metrics are larger in a large mesh. */
-const mostBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
+const maxPartBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
 /** Minimum size of the chunks in which Istio's standard metrics are written. */
-const pieceCharacters = 64 * 1024;
+const minChunkCharacters = 64 * 1024;
 /** Limit for a line, which is buffered until it is complete. */
-const mostLineBytes = 64 * 1024;
-const mostHeaderBytes = 16 * 1024;
-const mostRedirects = 5;
+const maxLineBytes = 64 * 1024;
+const maxHeaderBytes = 16 * 1024;
+const maxRedirects = 5;
 /** How long metrics are processed before other work of the event loop continues, such as readiness probes of Envoy. */
-const turnMs = 2;
-const mostAtOnce = 4;
+const sliceMs = 2;
+const maxScrapes = 4;
 /** Limit of running and waiting scrapes per client address, so that one slow client does not block others. */
-const mostOfAddress = 2;
-const mostWaiting = 32;
+const maxScrapesPerAddress = 2;
+const maxWaiting = 32;
 const defaultLimitMs = 10_000;
-const longestLimitMs = 60_000;
+const maxLimitMs = 60_000;
 /** Fractions of the time limit: for the application's response headers, which decide the content type, and for the complete response. */
-const shares = { firstWord: 0.5, whole: 0.9 } as const;
+const shares = { headers: 0.5, total: 0.9 } as const;
 
 const tooMany = 'too many concurrent scrapes\n';
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
@@ -63,8 +63,8 @@ type Output = NodeJS.WritableStream & { destroyed: boolean };
 
 export class MergedMetrics {
   readonly #environment: MergedMetricsEnvironment;
-  readonly #said = new SaidLines();
-  #underWay = 0;
+  readonly #repeats = new RepeatLimit();
+  #running = 0;
   readonly #callers = new AddressCounts();
   readonly #waiting: (() => void)[] = [];
 
@@ -78,83 +78,89 @@ export class MergedMetrics {
       return;
     }
     const limitMs = this.#limitOf(incoming);
-    const left = new AbortController();
-    response.once('close', () => left.abort());
+    const disconnected = new AbortController();
+    response.once('close', () => disconnected.abort());
     const address = incoming.socket.remoteAddress ?? '';
-    if (this.#callers.of(address) >= mostOfAddress) {
+    if (this.#callers.countOf(address) >= maxScrapesPerAddress) {
       response.writeHead(503).end(tooMany);
       return;
     }
     this.#callers.enter(address);
     try {
-      if (await this.#turn(left.signal, limitMs)) await this.#answerInTurn(incoming, response, limitMs, left.signal);
+      if (await this.#acquireSlot(disconnected.signal, limitMs))
+        await this.#respondInSlot(incoming, response, limitMs, disconnected.signal);
       else response.writeHead(503).end(tooMany);
     } finally {
       this.#callers.leave(address);
     }
   }
 
-  async #answerInTurn(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
+  async #respondInSlot(
+    incoming: IncomingMessage,
+    response: ServerResponse,
+    limitMs: number,
+    disconnected: AbortSignal,
+  ) {
     try {
-      await this.#answer(incoming, response, limitMs, left);
+      await this.#respond(incoming, response, limitMs, disconnected);
     } catch (error) {
       // The client has disconnected: no response is possible.
-      if (!left.aborted) throw error;
+      if (!disconnected.aborted) throw error;
     } finally {
-      this.#underWay--;
+      this.#running--;
       this.#waiting.shift()?.();
     }
   }
 
-  async #answer(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
+  async #respond(incoming: IncomingMessage, response: ServerResponse, limitMs: number, disconnected: AbortSignal) {
     const { metrics, targets, adminPort } = this.#environment;
-    const until = performance.now() + limitMs * shares.whole;
+    const until = performance.now() + limitMs * shares.total;
     // AbortSignal.timeout accepts only integers.
-    const after = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
-    const signal = AbortSignal.any([left, after(shares.whole)]);
-    const firstWord = AbortSignal.any([signal, after(shares.firstWord)]);
+    const timeoutAfter = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
+    const signal = AbortSignal.any([disconnected, timeoutAfter(shares.total)]);
+    const headersSignal = AbortSignal.any([signal, timeoutAfter(shares.headers)]);
     const port = adminPort();
     const [envoy, ...applications] = await Promise.all([
       port === undefined
         ? undefined
-        : this.#part('envoy', { port, path: '/stats/prometheus' }, incoming, signal, firstWord),
-      ...targets.map((target) => this.#part('application', target, incoming, signal, firstWord)),
+        : this.#openPart('envoy', { port, path: '/stats/prometheus' }, incoming, signal, headersSignal),
+      ...targets.map((target) => this.#openPart('application', target, incoming, signal, headersSignal)),
     ]);
     const openMetrics = applications.find((body) => body !== undefined && mediaTypeOf(body) === openMetricsType);
-    metrics.scraped();
+    metrics.countScrape();
     response.setHeader('content-type', openMetrics === undefined ? textFormat : openMetricsTypeOf(openMetrics));
     const output = outputFor(incoming, response);
     const isOpen = openMetrics !== undefined;
     const to = isOpen ? 'OpenMetrics' : 'text';
-    const own = await metrics.text();
-    await write(output, isOpen ? keptLines(own, to, 'text').text : own, left);
-    await this.#passMesh(output, left, isOpen);
+    const ownMetrics = await metrics.text();
+    await write(output, isOpen ? validLines(ownMetrics, to, 'text').text : ownMetrics, disconnected);
+    await this.#writeMesh(output, disconnected, isOpen);
     // Envoy's metrics are valid text format.
-    await this.#pass('envoy', envoy, output, signal, isOpen ? to : undefined);
+    await this.#writePart('envoy', envoy, output, signal, isOpen ? to : undefined);
     const bodies = applications.filter((body) => body !== undefined);
     for (const [index, body] of bodies.entries()) {
       // Each target gets an equal share of the remaining time, so that a slow one does not delay the others.
       const share = (until - performance.now()) / (bodies.length - index);
-      const turn = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
-      await this.#pass('application', body, output, turn, to);
+      const targetSignal = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
+      await this.#writePart('application', body, output, targetSignal, to);
     }
     output.end(isOpen ? endOfBody : '');
   }
 
   /** Writes Istio's standard metrics in chunks, and lets other work run between them. */
-  async #passMesh(output: Output, left: AbortSignal, isOpen: boolean): Promise<void> {
-    const turns = new Turns(turnMs);
+  async #writeMesh(output: Output, disconnected: AbortSignal, isOpen: boolean): Promise<void> {
+    const turns = new Turns(sliceMs);
     let waiting = '';
     const flush = async (): Promise<void> => {
-      // keptLines needs one character per byte.
+      // validLines needs one character per byte.
       const bytes = Buffer.from(waiting);
       waiting = '';
-      const text = isOpen ? keptLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
-      await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), left);
+      const text = isOpen ? validLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
+      await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), disconnected);
     };
     for (const piece of this.#environment.metrics.meshText()) {
       waiting += piece;
-      if (waiting.length < pieceCharacters) continue;
+      if (waiting.length < minChunkCharacters) continue;
       await flush();
       await turns.rest();
     }
@@ -162,22 +168,22 @@ export class MergedMetrics {
   }
 
   /** Opens one part; `undefined` if it failed, which is counted. */
-  async #part(
+  async #openPart(
     part: Part,
     target: MetricsTarget,
     incoming: IncomingMessage,
     signal: AbortSignal,
-    firstWord: AbortSignal,
+    headersSignal: AbortSignal,
   ): Promise<IncomingMessage | undefined> {
     try {
-      const body = await this.#open(part, target, incoming, signal, firstWord);
+      const body = await this.#open(part, target, incoming, signal, headersSignal);
       const type = mediaTypeOf(body);
       const isText = textTypes.has(type) || (part === 'application' && type === openMetricsType);
       if (isText) return body;
       body.destroy();
       throw new Error(`content type must be text/plain or OpenMetrics, got ${type}`);
     } catch (error) {
-      this.#failed(part, error, firstWord);
+      this.#failed(part, error, headersSignal);
       return undefined;
     }
   }
@@ -187,17 +193,17 @@ export class MergedMetrics {
     target: MetricsTarget,
     incoming: IncomingMessage,
     signal: AbortSignal,
-    firstWord: AbortSignal,
+    headersSignal: AbortSignal,
   ): Promise<IncomingMessage> {
     const { localhost } = this.#environment;
     const base = new URL(`http://${localhost.includes(':') ? `[${localhost}]` : localhost}:${target.port}`);
     let { path } = target;
-    for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const body = await open(
         { host: localhost, port: target.port, path },
         headersFor(part, incoming),
         signal,
-        firstWord,
+        headersSignal,
       );
       const { statusCode = 0, headers } = body;
       if (statusCode === 200) return body;
@@ -207,32 +213,32 @@ export class MergedMetrics {
       if (next?.origin !== base.origin) throw new Error(`response status ${statusCode}`);
       path = `${next.pathname}${next.search}`;
     }
-    throw new Error(`more than ${mostRedirects} redirects`);
+    throw new Error(`more than ${maxRedirects} redirects`);
   }
 
-  async #pass(
+  async #writePart(
     part: Part,
     body: IncomingMessage | undefined,
     output: Output,
     signal: AbortSignal,
-    to: Exposition | undefined,
+    to: ExpositionFormat | undefined,
   ): Promise<void> {
     if (body === undefined) return;
     // The kernel can deliver 32 blocks of 64 KiB at once: let other work run between them.
-    const turns = new Turns(turnMs);
+    const turns = new Turns(sliceMs);
     const from = mediaTypeOf(body) === openMetricsType ? 'OpenMetrics' : 'text';
     try {
-      for await (const lines of wholeLines(body, mostBytes[part], signal)) {
+      for await (const lines of completeLines(body, maxPartBytes[part], signal)) {
         await turns.rest();
         if (to === undefined) {
           await write(output, lines, signal);
           continue;
         }
         const all = lines.toString('latin1');
-        const { text, dropped, isOver } = keptLines(all, to, from);
+        const { text, dropped, hasEnded } = validLines(all, to, from);
         if (dropped > 0) this.#dropped(part, dropped);
         await write(output, text === all ? lines : Buffer.from(text, 'latin1'), signal);
-        if (isOver) break;
+        if (hasEnded) break;
       }
     } catch (error) {
       this.#failed(part, error, signal);
@@ -243,16 +249,16 @@ export class MergedMetrics {
 
   #dropped(part: Part, count: number): void {
     const { metrics, log } = this.#environment;
-    metrics.scrapeLinesDropped(count);
-    if (this.#said.isDue(`${part} lines`, '')) log.warn('metrics.linesDropped', { part });
+    metrics.countDroppedLines(count);
+    if (this.#repeats.isDue(`${part} lines`, '')) log.warn('metrics.linesDropped', { part });
   }
 
   #failed(part: Part, error: unknown, signal: AbortSignal): void {
-    if (nameOf(signal.reason) === 'AbortError') return;
+    if (errorNameOf(signal.reason) === 'AbortError') return;
     const { metrics, log } = this.#environment;
-    const reason = nameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
-    metrics.scrapeFailed(part);
-    if (this.#said.isDue(part, reason)) log.warn('metrics.scrapeFailed', { part, reason });
+    const reason = errorNameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
+    metrics.countScrapeFailure(part);
+    if (this.#repeats.isDue(part, reason)) log.warn('metrics.scrapeFailed', { part, reason });
   }
 
   /**
@@ -260,37 +266,37 @@ export class MergedMetrics {
    *
    * @returns false if too many scrapes wait, or the limit has passed
    */
-  async #turn(left: AbortSignal, limitMs: number): Promise<boolean> {
-    if (this.#underWay < mostAtOnce) {
-      this.#underWay++;
+  async #acquireSlot(disconnected: AbortSignal, limitMs: number): Promise<boolean> {
+    if (this.#running < maxScrapes) {
+      this.#running++;
       return true;
     }
-    if (this.#waiting.length >= mostWaiting) return false;
+    if (this.#waiting.length >= maxWaiting) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const take = (): void => {
-      this.#underWay++;
+    const acquire = (): void => {
+      this.#running++;
       resolve(true);
     };
-    const leave = (): void => {
-      const place = this.#waiting.indexOf(take);
-      if (place >= 0) this.#waiting.splice(place, 1);
+    const giveUp = (): void => {
+      const index = this.#waiting.indexOf(acquire);
+      if (index >= 0) this.#waiting.splice(index, 1);
       resolve(false);
     };
-    this.#waiting.push(take);
-    const timer = setTimeout(leave, limitMs);
-    left.addEventListener('abort', leave, { once: true });
-    const isMine = await promise;
+    this.#waiting.push(acquire);
+    const timer = setTimeout(giveUp, limitMs);
+    disconnected.addEventListener('abort', giveUp, { once: true });
+    const isAcquired = await promise;
     clearTimeout(timer);
-    left.removeEventListener('abort', leave);
-    return isMine;
+    disconnected.removeEventListener('abort', giveUp);
+    return isAcquired;
   }
 
   #limitOf({ headers }: IncomingMessage): number {
     const text = headers['x-prometheus-scrape-timeout-seconds'];
     if (text === undefined) return defaultLimitMs;
     const ms = /^\d{1,9}(\.\d{1,9})?$/.test(String(text)) ? Number(text) * 1_000 : 0;
-    if (ms > 0) return Math.min(ms, longestLimitMs);
-    if (this.#said.isDue('limit', '')) this.#environment.log.warn('metrics.timeoutInvalid');
+    if (ms > 0) return Math.min(ms, maxLimitMs);
+    if (this.#repeats.isDue('limit', '')) this.#environment.log.warn('metrics.timeoutInvalid');
     return defaultLimitMs;
   }
 }
@@ -303,16 +309,16 @@ function mediaTypeOf({ headers }: IncomingMessage): string {
 
 /** The application's content type if it is well-formed, otherwise the default. */
 function openMetricsTypeOf({ headers }: IncomingMessage): string {
-  const said = headers['content-type'] ?? '';
-  return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(said) ? said : openMetricsFormat;
+  const contentType = headers['content-type'] ?? '';
+  return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(contentType) ? contentType : openMetricsFormat;
 }
 
 /** Requests only formats that the part supports and that consist of lines. */
 function headersFor(part: Part, { headers }: IncomingMessage): Record<string, string> {
-  const wanted = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
+  const formats = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
   const accepted = headers.accept
     ?.split(',')
-    .filter((range) => wanted.includes(range.split(';', 1)[0]!.trim().toLowerCase()))
+    .filter((range) => formats.includes(range.split(';', 1)[0]!.trim().toLowerCase()))
     .join(',');
   const { 'user-agent': agent, 'x-prometheus-scrape-timeout-seconds': limit } = headers;
   return {
@@ -326,14 +332,14 @@ function open(
   target: { host: string; port: number; path: string },
   headers: Record<string, string>,
   signal: AbortSignal,
-  firstWord: AbortSignal,
+  headersSignal: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const outgoing = request({ ...target, headers, agent: false, maxHeaderSize: mostHeaderBytes, signal });
+    const outgoing = request({ ...target, headers, agent: false, maxHeaderSize: maxHeaderBytes, signal });
     const tooLate = (): void => void outgoing.destroy(new Error('no response in time'));
-    firstWord.addEventListener('abort', tooLate, { once: true });
+    headersSignal.addEventListener('abort', tooLate, { once: true });
     outgoing.on('response', (response) => {
-      firstWord.removeEventListener('abort', tooLate);
+      headersSignal.removeEventListener('abort', tooLate);
       // The reader handles errors, but there may be no reader.
       response.on('error', () => {});
       resolve(response);
@@ -345,10 +351,10 @@ function open(
 }
 
 function outputFor({ headers }: IncomingMessage, response: ServerResponse): Output {
-  const isTaken = String(headers['accept-encoding'] ?? '')
+  const acceptsGzip = String(headers['accept-encoding'] ?? '')
     .split(',')
     .some((coding) => /^\s*gzip\s*(;|$)/i.test(coding) && !/;\s*q=0(\.0*)?\s*$/i.test(coding));
-  if (!isTaken) return response;
+  if (!acceptsGzip) return response;
   response.setHeader('content-encoding', 'gzip');
   const gzip = createGzip({ level: zlib.Z_BEST_SPEED });
   gzip.pipe(response);
@@ -358,11 +364,7 @@ function outputFor({ headers }: IncomingMessage, response: ServerResponse): Outp
 }
 
 /** Yields complete lines. Terminates the last line of a complete body; discards an interrupted line. */
-async function* wholeLines(
-  body: IncomingMessage,
-  mostBytesOfPart: number,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
+async function* completeLines(body: IncomingMessage, maxBytes: number, signal: AbortSignal): AsyncGenerator<Buffer> {
   // Chunks of an incomplete line, joined once at its end.
   let rest: Buffer[] = [];
   let restBytes = 0;
@@ -372,7 +374,7 @@ async function* wholeLines(
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > mostBytesOfPart) throw new Error(`response exceeds ${mostBytesOfPart} bytes`);
+      if (bytes > maxBytes) throw new Error(`response exceeds ${maxBytes} bytes`);
       const end = chunk.lastIndexOf(10) + 1;
       if (end > 0) {
         yield Buffer.concat([...rest, chunk.subarray(0, end)]);
@@ -380,7 +382,7 @@ async function* wholeLines(
         restBytes = 0;
       }
       restBytes += chunk.length - end;
-      if (restBytes > mostLineBytes) throw new Error(`line exceeds ${mostLineBytes} bytes`);
+      if (restBytes > maxLineBytes) throw new Error(`line exceeds ${maxLineBytes} bytes`);
       if (end < chunk.length) rest.push(Buffer.from(chunk.subarray(end)));
     }
     if (restBytes > 0) yield Buffer.concat([...rest, Buffer.from('\n')]);
@@ -396,6 +398,6 @@ async function write(output: Output, data: string | Buffer, signal: AbortSignal)
 }
 
 /** `AbortError` if the client has disconnected, `TimeoutError` if the limit has passed. */
-function nameOf(reason: unknown): string {
+function errorNameOf(reason: unknown): string {
   return reason instanceof Error ? reason.name : '';
 }

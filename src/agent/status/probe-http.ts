@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import type { ApplicationProbe } from './application-probes.ts';
 
-export interface ProbeWay {
+export interface ProbeTransport {
   /** Address of this pod. */
   readonly destination: string;
   /** Source address that iptables rules do not redirect as inbound traffic; `undefined` for any. */
@@ -14,16 +14,16 @@ export interface ProbeWay {
   /** Whether to offer HTTP/2 to HTTPS servers. */
   readonly http2: boolean;
   /** Agent that keeps plaintext connections open; absent: one connection per probe. */
-  readonly kept?: Agent;
+  readonly keepAliveAgent?: Agent;
 }
 
 export type HttpProbe = Extract<ApplicationProbe, { kind: 'http' }>;
 type Header = readonly [name: string, value: string];
 
-const mostRedirects = 10;
+const maxRedirects = 10;
 /** Body bytes to read and discard: closing the connection early could cause errors in the server's log. */
-const mostBodyBytes = 64 * 1024;
-const mostHeaderBytes = 16 * 1024;
+const maxBodyBytes = 64 * 1024;
+const maxHeaderBytes = 16 * 1024;
 
 /** Headers of one connection, which are not forwarded. */
 const hopByHop: ReadonlySet<string> = new Set([
@@ -38,14 +38,14 @@ const hopByHop: ReadonlySet<string> = new Set([
 export async function probeHttp(
   probe: HttpProbe,
   callerHeaders: readonly string[],
-  way: ProbeWay,
+  transport: ProbeTransport,
   signal: AbortSignal,
 ): Promise<number> {
-  const base = `${probe.scheme}://${authorityOf(way.destination, probe.port)}`;
-  const headers = probeHeaders(probe, callerHeaders, authorityOf(way.destination, probe.port));
+  const base = `${probe.scheme}://${authorityOf(transport.destination, probe.port)}`;
+  const headers = probeHeaders(probe, callerHeaders, authorityOf(transport.destination, probe.port));
   let path = probe.path;
-  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    const { status, location } = await getOnce({ ...probe, path }, headers, way, signal);
+  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+    const { status, location } = await getOnce({ ...probe, path }, headers, transport, signal);
     if (status < 300 || status >= 400) return status;
     if (location === undefined || status === 300 || status === 304) return 200;
     const next = URL.parse(location, `${base}${path}`);
@@ -54,7 +54,7 @@ export async function probeHttp(
     if (next.origin !== new URL(base).origin) return 200;
     path = `${next.pathname}${next.search}`;
   }
-  throw new Error(`more than ${mostRedirects} redirects`);
+  throw new Error(`more than ${maxRedirects} redirects`);
 }
 
 function authorityOf(host: string, port: number): string {
@@ -65,20 +65,20 @@ function authorityOf(host: string, port: number): string {
 function probeHeaders(probe: HttpProbe, callerHeaders: readonly string[], authority: string): Header[] {
   const pairs: Header[] = [];
   for (let i = 0; i + 1 < callerHeaders.length; i += 2) pairs.push([callerHeaders[i]!, callerHeaders[i + 1]!]);
-  const ownNames = new Set(probe.headers.map(({ name }) => name.toLowerCase()));
-  const ofConnection = pairs
+  const configuredNames = new Set(probe.headers.map(({ name }) => name.toLowerCase()));
+  const connectionHeaders = pairs
     .filter(([name]) => name.toLowerCase() === 'connection')
     .flatMap(([, value]) => value.split(',').map((name) => name.trim().toLowerCase()));
-  const isLeftOut = (name: string): boolean =>
-    name === 'host' || hopByHop.has(name) || ownNames.has(name) || ofConnection.includes(name);
+  const isOmitted = (name: string): boolean =>
+    name === 'host' || hopByHop.has(name) || configuredNames.has(name) || connectionHeaders.includes(name);
   return [
-    ...(ownNames.has('host') ? [] : [['host', authority] as const]),
-    ...pairs.filter(([name]) => !isLeftOut(name.toLowerCase())),
+    ...(configuredNames.has('host') ? [] : [['host', authority] as const]),
+    ...pairs.filter(([name]) => !isOmitted(name.toLowerCase())),
     ...probe.headers.map(({ name, value }) => [name, value] as const),
   ];
 }
 
-interface Answer {
+interface ProbeResponse {
   readonly status: number;
   readonly location: string | undefined;
 }
@@ -86,35 +86,35 @@ interface Answer {
 async function getOnce(
   probe: HttpProbe,
   headers: readonly Header[],
-  way: ProbeWay,
+  transport: ProbeTransport,
   signal: AbortSignal,
-): Promise<Answer> {
-  if (probe.scheme === 'http') return getHttp1(probe, headers, { ...way, signal });
-  const socket = await openTls(probe, way, signal);
+): Promise<ProbeResponse> {
+  if (probe.scheme === 'http') return getHttp1(probe, headers, { ...transport, signal });
+  const socket = await openTls(probe, transport, signal);
   if (socket.alpnProtocol === 'h2') return getHttp2(probe, headers, { socket, signal });
-  return getHttp1(probe, headers, { ...way, signal, socket });
+  return getHttp1(probe, headers, { ...transport, signal, socket });
 }
 
 function getHttp1(
   probe: HttpProbe,
   headers: readonly Header[],
-  { destination, source, kept, signal, socket }: ProbeWay & { signal: AbortSignal; socket?: Socket },
-): Promise<Answer> {
+  { destination, source, keepAliveAgent, signal, socket }: ProbeTransport & { signal: AbortSignal; socket?: Socket },
+): Promise<ProbeResponse> {
   return new Promise((resolve, reject) => {
     const outgoing = request({
       host: destination,
       port: probe.port,
       path: probe.path,
       headers: headers.flat(),
-      maxHeaderSize: mostHeaderBytes,
+      maxHeaderSize: maxHeaderBytes,
       signal,
       ...(source !== undefined && { localAddress: source }),
       // With an agent, Node would open a new connection instead of using this one.
-      ...(socket === undefined ? { agent: kept ?? false } : { createConnection: () => socket }),
+      ...(socket === undefined ? { agent: keepAliveAgent ?? false } : { createConnection: () => socket }),
     });
     outgoing.on('response', (response) => {
       resolve({ status: response.statusCode ?? 0, location: response.headers.location });
-      readToTheEnd(response);
+      discardBody(response);
     });
     refuseOtherProtocol(outgoing, reject);
     outgoing.on('error', (error) => {
@@ -126,16 +126,16 @@ function getHttp1(
   });
 }
 
-function readToTheEnd(response: IncomingMessage): void {
+function discardBody(response: IncomingMessage): void {
   let bytes = 0;
   response.on('error', () => {});
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > mostBodyBytes) response.destroy();
+    if (bytes > maxBodyBytes) response.destroy();
   });
 }
 
-function openTls(probe: HttpProbe, { destination, source, http2 }: ProbeWay, signal: AbortSignal) {
+function openTls(probe: HttpProbe, { destination, source, http2 }: ProbeTransport, signal: AbortSignal) {
   const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof connectTls>>();
   const socket = connectTls({
     host: destination,
@@ -161,7 +161,7 @@ function getHttp2(
   probe: HttpProbe,
   headers: readonly Header[],
   { socket, signal }: { socket: Socket; signal: AbortSignal },
-): Promise<Answer> {
+): Promise<ProbeResponse> {
   return new Promise((resolve, reject) => {
     let session: ClientHttp2Session | undefined;
     const end = (): void => void session?.destroy();
@@ -169,7 +169,7 @@ function getHttp2(
       session = connectHttp2('https://localhost', {
         createConnection: () => socket,
         maxHeaderListPairs: 128,
-        settings: { enablePush: false, maxHeaderListSize: mostHeaderBytes },
+        settings: { enablePush: false, maxHeaderListSize: maxHeaderBytes },
       });
       session.on('error', reject);
       const stream = session.request({ ':path': probe.path, ...http2Headers(headers) }, { endStream: true, signal });
@@ -178,7 +178,7 @@ function getHttp2(
       let bytes = 0;
       stream.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > mostBodyBytes) end();
+        if (bytes > maxBodyBytes) end();
       });
       stream.once('close', () => {
         reject(new Error('stream closed'));

@@ -22,7 +22,7 @@ export interface StatusServerEnvironment {
   /** Listeners by which the serving Envoy can be probed without its admin interface. */
   readonly ports: ServingPorts;
   /** The most recently started epoch with a process, if any. */
-  readonly newest: () => string | undefined;
+  readonly newestEpoch: () => string | undefined;
   readonly log: Logger;
   readonly prober: ApplicationProber;
   /** Metrics endpoints of the application. */

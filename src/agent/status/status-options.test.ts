@@ -4,7 +4,7 @@ import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type StatusSources, statusOptions } from './status-options.ts';
 
-function told(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
+function optionsOf(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
   const errors = new OptionErrors();
   const warnings: LogWarning[] = [];
   const options = statusOptions({
@@ -22,25 +22,25 @@ function told(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
 }
 
 test("§6.6: sends probes to the pod's first address, from an address without iptables redirection", () => {
-  expect(told({}).options).toMatchObject({ destination: '10.1.2.3', source: '127.0.0.6', http2Probes: true });
+  expect(optionsOf({}).options).toMatchObject({ destination: '10.1.2.3', source: '127.0.0.6', http2Probes: true });
   const six = { address: 'fd00::1' };
-  expect(told({}, { ...six, hasAddress: (one) => one === '::6' }).options).toMatchObject({
+  expect(optionsOf({}, { ...six, hasAddress: (one) => one === '::6' }).options).toMatchObject({
     destination: 'fd00::1',
     source: '::6',
   });
-  expect(told({}, { ...six, hasAddress: () => false }).options.source).toBeUndefined();
+  expect(optionsOf({}, { ...six, hasAddress: () => false }).options.source).toBeUndefined();
 });
 
 test('§1.3: sends probes to localhost if REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION is set', () => {
   const env = { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' };
-  expect(told(env).options).toMatchObject({ destination: '127.0.0.1', source: undefined });
-  expect(told(env, { localhost: '::1' }).options).toMatchObject({ destination: '::1', source: undefined });
+  expect(optionsOf(env).options).toMatchObject({ destination: '127.0.0.1', source: undefined });
+  expect(optionsOf(env, { localhost: '::1' }).options).toMatchObject({ destination: '::1', source: undefined });
 });
 
 test('§1.3: accepts only booleans for switches, and reports other values', () => {
-  expect(told({ ISTIO_ENABLE_HTTP2_PROBING: 'false' }).options.http2Probes).toBe(false);
-  expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: '1' }).options.keepsProbeConnections).toBe(true);
-  expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: 'yes' }).errors).toEqual([
+  expect(optionsOf({ ISTIO_ENABLE_HTTP2_PROBING: 'false' }).options.http2Probes).toBe(false);
+  expect(optionsOf({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: '1' }).options.keepsProbeConnections).toBe(true);
+  expect(optionsOf({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: 'yes' }).errors).toEqual([
     {
       ...{ code: 'FIELD_VALUE_UNKNOWN', path: 'ENABLE_PROBE_KEEPALIVE_CONNECTIONS' },
       ...{ expected: 'one of true, false', got: '"yes"' },
@@ -49,17 +49,19 @@ test('§1.3: accepts only booleans for switches, and reports other values', () =
 });
 
 test('§6.6: rejects invalid probes with the name of the variable', () => {
-  expect(told({ ISTIO_KUBE_APP_PROBERS: '' }).options.probes.size).toBe(0);
-  expect(told({ ISTIO_KUBE_APP_PROBERS: '{' }).errors).toMatchObject([{ path: 'ISTIO_KUBE_APP_PROBERS', got: '"{"' }]);
-  expect(told({ ISTIO_KUBE_APP_PROBERS: '{"/x":{}}' }).errors).toMatchObject([
+  expect(optionsOf({ ISTIO_KUBE_APP_PROBERS: '' }).options.probes.size).toBe(0);
+  expect(optionsOf({ ISTIO_KUBE_APP_PROBERS: '{' }).errors).toMatchObject([
+    { path: 'ISTIO_KUBE_APP_PROBERS', got: '"{"' },
+  ]);
+  expect(optionsOf({ ISTIO_KUBE_APP_PROBERS: '{"/x":{}}' }).errors).toMatchObject([
     { path: 'ISTIO_KUBE_APP_PROBERS', got: '"/x"' },
   ]);
 });
 
 test('warns that probes have no effect without a status port', () => {
   const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
-  expect(told(env).warnings).toEqual([]);
-  expect(told(env, { statusPort: 0 }).warnings).toMatchObject([
+  expect(optionsOf(env).warnings).toEqual([]);
+  expect(optionsOf(env, { statusPort: 0 }).warnings).toMatchObject([
     { event: 'option.ignored', setting: 'ISTIO_KUBE_APP_PROBERS' },
   ]);
 });

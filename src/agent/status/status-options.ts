@@ -55,22 +55,22 @@ export interface StatusSources {
 const sources = { v4: '127.0.0.6', v6: '::6' } as const;
 
 /** Reports invalid values to `errors`. */
-export function statusOptions(given: StatusSources): StatusOptions {
-  const { env, address, localhost, errors } = given;
+export function statusOptions(statusSources: StatusSources): StatusOptions {
+  const { env, address, localhost, errors } = statusSources;
   const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', env, errors);
   const destination = isLegacy ? localhost : address;
   return {
-    probes: probesOf(given),
+    probes: probesOf(statusSources),
     destination,
     localhost,
-    source: isLegacy ? undefined : sourceFor(destination, given.hasAddress ?? hostHas),
+    source: isLegacy ? undefined : sourceFor(destination, statusSources.hasAddress ?? hostHasAddress),
     http2Probes: switchOf('ISTIO_ENABLE_HTTP2_PROBING', env, errors, true),
     keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', env, errors),
-    applicationMetrics: applicationMetrics(given),
-    profiling: switchOf('--profiling', { '--profiling': given.profiling }, errors, true),
-    heapSnapshots: switchOf('--heapSnapshots', { '--heapSnapshots': given.heapSnapshots }, errors),
+    applicationMetrics: applicationMetrics(statusSources),
+    profiling: switchOf('--profiling', { '--profiling': statusSources.profiling }, errors, true),
+    heapSnapshots: switchOf('--heapSnapshots', { '--heapSnapshots': statusSources.heapSnapshots }, errors),
     metricsForThisHost: switchOf('METRICS_LOCALHOST_ACCESS_ONLY', env, errors),
-    applicationPorts: applicationPorts(given.applicationPorts, errors),
+    applicationPorts: applicationPorts(statusSources.applicationPorts, errors),
   };
 }
 
@@ -88,8 +88,8 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
   const text = env.ISTIO_KUBE_APP_PROBERS;
   if (!text) return new Map();
   const parsed = parseProbes(text, statusPort);
-  if ('mistake' in parsed) {
-    const { field, violation } = parsed.mistake;
+  if ('error' in parsed) {
+    const { field, violation } = parsed.error;
     errors.flag({ source: 'ISTIO_KUBE_APP_PROBERS', field }, violation);
     return new Map();
   }
@@ -113,7 +113,7 @@ function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusS
     }
     return targets;
   }
-  const { field, violation } = parsed.mistake;
+  const { field, violation } = parsed.error;
   errors.flag({ source: 'ISTIO_PROMETHEUS_ANNOTATIONS', field }, violation);
   return [];
 }
@@ -124,6 +124,6 @@ function sourceFor(destination: string, hasAddress: (address: string) => boolean
   return hasAddress(sources.v6) ? sources.v6 : undefined;
 }
 
-function hostHas(wanted: string): boolean {
-  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === wanted));
+function hostHasAddress(searched: string): boolean {
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === searched));
 }

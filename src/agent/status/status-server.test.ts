@@ -30,8 +30,8 @@ const ready = (event: ReceivedEvent): ReadinessRespond => ({
   listenersHeldMs: 0,
 });
 
-const onReadiness = (answer: (event: ReceivedEvent) => EnvoyProbe | ReadinessRespond) => (event: ReceivedEvent) =>
-  event.type === 'readiness.requested' ? answer(event) : (undefined as never);
+const onReadiness = (respond: (event: ReceivedEvent) => EnvoyProbe | ReadinessRespond) => (event: ReceivedEvent) =>
+  event.type === 'readiness.requested' ? respond(event) : (undefined as never);
 
 test('§6.2: /healthz/ready returns the readiness of the status actor, without a body', async () => {
   let isReady = true;
@@ -67,9 +67,9 @@ test("§6.3: probes Envoy's admin interface when ordered, and reports a refused 
 
 test('§6.3: caches a positive response until it expires or is invalidated, and extends it while Envoy confirms it', async () => {
   let state = 'LIVE';
-  const asked: string[] = [];
+  const requests: string[] = [];
   const envoy = createHttpServer((request, response) => {
-    asked.push(request.url!.split('?', 1)[0]!);
+    requests.push(request.url!.split('?', 1)[0]!);
     response.statusCode = state === 'LIVE' ? 200 : 503;
     response.end(request.url === '/ready' ? `${state}\n` : '{}');
   });
@@ -93,7 +93,7 @@ test('§6.3: caches a positive response until it expires or is invalidated, and 
   const questions = (): number => told.filter(({ type }) => type === 'readiness.requested').length;
   for (let i = 0; i < 5; i++) expect(await status()).toBe(200);
   expect(questions()).toBe(1);
-  expect(asked.filter((path) => path === '/ready')).toEqual([]);
+  expect(requests.filter((path) => path === '/ready')).toEqual([]);
   order({ type: 'readiness.invalidate' });
   heldMs = 1;
   expect(await status()).toBe(200);
@@ -101,7 +101,7 @@ test('§6.3: caches a positive response until it expires or is invalidated, and 
   await sleep(5);
   expect(await Promise.all([status(), status()])).toEqual([200, 200]);
   expect(questions()).toBe(2);
-  expect(asked.filter((path) => path === '/ready').length).toBeGreaterThan(0);
+  expect(requests.filter((path) => path === '/ready').length).toBeGreaterThan(0);
   state = 'DRAINING';
   await sleep(5);
   expect(await status()).toBe(503);
@@ -140,11 +140,11 @@ test('requests readiness again if the cached response is invalidated while Envoy
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
   expect(await status()).toBe(200);
   await sleep(5);
-  const answer = status();
+  const response = status();
   await eventually('Envoy is asked', () => held.length === 1);
   order({ type: 'readiness.invalidate' });
   held[0]!();
-  expect(await answer).toBe(503);
+  expect(await response).toBe(503);
   expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
 
@@ -205,12 +205,12 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
     },
   });
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort: former!, pid });
-  const answer = fetch(`${url}/healthz/ready`);
+  const response = fetch(`${url}/healthz/ready`);
   await eventually('the one that serves is asked', () => held.length === 1);
   order({ type: 'admin.use', epoch: 0, baseId: 2, adminPort: latter!, pid });
   held[0]!();
   order({ type: 'envoy.probe', request: 1, at: 'admin' });
-  expect((await answer).status).toBe(200);
+  expect((await response).status).toBe(200);
   expect(told.filter(({ type }) => type === 'envoy.responded')).toMatchObject([{ live: true, detail: 'LIVE' }]);
 });
 
@@ -218,10 +218,10 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   let refused = ['tls'];
   let at: EnvoyProbe['at'] = 'port';
   let dumps = 0;
-  const envoy = createHttpServer((asked, response) => {
-    if (asked.url !== '/ready') dumps++;
+  const envoy = createHttpServer((requests, response) => {
+    if (requests.url !== '/ready') dumps++;
     const configs = refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
-    response.end(asked.url === '/ready' ? 'LIVE\n' : JSON.stringify({ configs }));
+    response.end(requests.url === '/ready' ? 'LIVE\n' : JSON.stringify({ configs }));
   });
   envoy.listen(0, '127.0.0.1');
   onTestFinished(() => void envoy.close());
@@ -240,7 +240,7 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
       return { ...ready(event), ...held };
     },
   });
-  const ask = async (): Promise<string[]> => {
+  const requestReadiness = async (): Promise<string[]> => {
     const from = told.length;
     await fetch(`${url}/healthz/ready`);
     return told.slice(from).map(({ type }) => type);
@@ -250,28 +250,28 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   const tls = { name: 'tls', why: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   // A child has the admin port, and the listeners were not read before.
-  expect(await ask()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
+  expect(await requestReadiness()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
   at = 'admin';
-  expect(await ask()).toEqual(['readiness.requested', 'envoy.responded']);
+  expect(await requestReadiness()).toEqual(['readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls]]);
   refused = [];
-  expect(await ask()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
+  expect(await requestReadiness()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
   // The cached response is valid while Envoy rejects the same listeners.
   held = { heldMs: 1, listenersHeldMs: 60_000 };
-  await ask();
-  const before = dumps;
+  await requestReadiness();
+  const previous = dumps;
   await sleep(5);
-  expect(await ask()).toEqual([]);
-  expect(dumps).toBe(before);
+  expect(await requestReadiness()).toEqual([]);
+  expect(dumps).toBe(previous);
   order({ type: 'readiness.invalidate' });
   held = { heldMs: 1, listenersHeldMs: 1 };
-  await ask();
+  await requestReadiness();
   await sleep(5);
-  expect(await ask()).toEqual([]);
-  expect(dumps).toBe(before + 2);
+  expect(await requestReadiness()).toEqual([]);
+  expect(dumps).toBe(previous + 2);
   refused = ['tls'];
   await sleep(5);
-  expect(await ask()).toEqual(['listeners.checked', 'readiness.requested', 'envoy.responded']);
+  expect(await requestReadiness()).toEqual(['listeners.checked', 'readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls], [], [tls]]);
   // The listeners of another Envoy are reported again.
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort, pid: process.pid });
@@ -380,8 +380,8 @@ test('§6.2: /debug/ndsz returns the names of the DNS server with derived ones, 
   let names: DnsNames | undefined;
   const { url } = await servingStatus({ names: () => names });
   const headers = { authorization: authorizationFor(url) };
-  const before = await fetch(`${url}/debug/ndsz`, { headers });
-  expect([before.status, await before.json()]).toEqual([404, {}]);
+  const previous = await fetch(`${url}/debug/ndsz`, { headers });
+  expect([previous.status, await previous.json()]).toEqual([404, {}]);
   const many = Object.fromEntries(Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]));
   const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop' });
   const hosts = { 'web.shop.svc.cluster.local': web, ...many };
@@ -392,11 +392,11 @@ test('§6.2: /debug/ndsz returns the names of the DNS server with derived ones, 
       search: '',
     }),
   );
-  const answer = await fetch(`${url}/debug/ndsz`, { headers });
-  const { table: told } = (await answer.json()) as { table: Record<string, object> };
-  expect(Object.keys(told)).toHaveLength(1_204);
+  const response = await fetch(`${url}/debug/ndsz`, { headers });
+  const { table } = (await response.json()) as { table: Record<string, object> };
+  expect(Object.keys(table)).toHaveLength(1_204);
   for (const name of ['web.', 'web.shop.', 'web.shop.svc.', 'web.shop.svc.cluster.local.']) {
-    expect(told[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
+    expect(table[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
   }
   names = atOnce(DnsNames.of(new Map(), { namespace: '', domain: '', search: '' }));
   expect(await (await fetch(`${url}/debug/ndsz`, { headers })).json()).toEqual({ table: {} });
@@ -453,10 +453,10 @@ test('§6.1, §6.2: reports a port in use with instructions', async () => {
 
 test('§6.3: responds to pending readiness requests when the server closes', async () => {
   const { url, receivedEvents: told, stop } = await servingStatus({});
-  const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
+  const response = fetch(`${url}/healthz/ready`).then((response) => response.status);
   while (!told.some((event) => event.type === 'readiness.requested')) await sleep(5);
   stop();
-  expect(await answer).toBe(503);
+  expect(await response).toBe(503);
 });
 
 test('streams the trace to callers with the token until after the status port is closed', async () => {
@@ -494,8 +494,8 @@ test('serves the trace to at most four debuggers', async () => {
   const { url } = await servingStatus({ trace, access });
   const stopped = new AbortController();
   const watch = () => fetch(`${url}/debug/trace`, { signal: stopped.signal });
-  const answers = await Promise.all([watch(), watch(), watch(), watch()]);
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const responses = await Promise.all([watch(), watch(), watch(), watch()]);
+  expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   const fifth = await watch();
   expect([fifth.status, await fifth.text()]).toEqual([503, expect.stringContaining('detach one')]);
   stopped.abort();
@@ -511,25 +511,25 @@ test('§6.3: logs one line for concurrent readiness requests with the same resul
   const { url, log } = await servingStatus({
     respond: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
   });
-  const ask = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
+  const requestReadiness = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
   for (let round = 0; round < 3; round++) {
-    expect(new Set(await Promise.all(Array.from({ length: 40 }, ask)))).toEqual(new Set([503]));
+    expect(new Set(await Promise.all(Array.from({ length: 40 }, requestReadiness)))).toEqual(new Set([503]));
   }
   expect(linesOf(log, 'readiness.pending')).toHaveLength(1);
   expect(linesOf(log, 'readiness.lost')).toEqual([]);
 });
 
 test('§6.3: logs not ready as info during a start and a stop, and otherwise as a warning', async () => {
-  const answers = [
+  const responses = [
     { ready: false, reason: 'no epoch serves' },
     { ready: true, reason: '' },
     { ready: false, reason: 'no epoch serves' },
     { ready: false, reason: 'agent is stopping' },
   ];
   const { url, log } = await servingStatus({
-    respond: onReadiness((event) => ({ ...ready(event), ...answers.shift()! })),
+    respond: onReadiness((event) => ({ ...ready(event), ...responses.shift()! })),
   });
-  while (answers.length > 0) await fetch(`${url}/healthz/ready`);
+  while (responses.length > 0) await fetch(`${url}/healthz/ready`);
   const events = ['readiness.pending', 'readiness.ready', 'readiness.lost', 'readiness.stopping'] as const;
   expect(log).toEqual(events.flatMap((event) => linesOf(log, event)));
   expect(log).toHaveLength(events.length);
@@ -548,11 +548,11 @@ test('§6.3: sends one event for concurrent readiness requests', async () => {
   const count = (): void => void arrived++;
   subscribe('http.server.request.start', count);
   onTestFinished(() => void unsubscribe('http.server.request.start', count));
-  const asked = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
+  const requests = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
   await eventually('all have asked', () => arrived === 20);
   expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(1);
   order(ready(waiting[0]!) as never);
-  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+  expect(new Set(await Promise.all(requests))).toEqual(new Set([200]));
 });
 
 test('§6.2, §6.4: /stats/prometheus and /metrics require GET, and return the metrics of the serving Envoy, then of the application', async () => {
@@ -578,7 +578,7 @@ test('§6.2, §6.4: /stats/prometheus and /metrics require GET, and return the m
 test('responds to malformed requests with an error and continues to serve', async () => {
   const { url } = await servingStatus({ respond: onReadiness(ready) });
   for (const target of ['//', 'http://a:99999999/', '*', '/%', 'x']) {
-    const said = await new Promise<string>((resolve) => {
+    const output = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
         socket.write(`GET ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`),
       );
@@ -589,7 +589,7 @@ test('responds to malformed requests with an error and continues to serve', asyn
       socket.on('error', () => {});
       socket.once('close', () => resolve(text));
     });
-    expect(said, target).toMatch(/^HTTP\/1.1 (400|404) /);
+    expect(output, target).toMatch(/^HTTP\/1.1 (400|404) /);
   }
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(200);
 });
@@ -622,10 +622,10 @@ test('§6.2: serves metrics only to this host with METRICS_LOCALHOST_ACCESS_ONLY
 });
 
 /** An admin interface with these responses by path. */
-async function adminThat(says: (path: string) => unknown): Promise<number> {
+async function adminThat(responseTo: (path: string) => unknown): Promise<number> {
   const server = createHttpServer((request, response) => {
-    const answer = says(request.url ?? '');
-    response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+    const body = responseTo(request.url ?? '');
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
   });
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());

@@ -23,20 +23,20 @@ import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import { whyNoApplicationPort } from '../admin/application-listeners.ts';
 import { getRejectedListeners } from '../admin/refused-listeners.ts';
-import { askServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
+import { probeServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
 import { keptTcp } from '../ports/kept-socket.ts';
 import { MergedMetrics } from './merged-metrics.ts';
 import { nameTableText } from './name-table-text.ts';
-import { SaidLines } from './said-lines.ts';
+import { RepeatLimit } from './repeat-limit.ts';
 import type { StatusServerEnvironment } from './status-environment.ts';
 
 /** A cached positive response, valid until these times. They are extended each time that Envoy confirms it. */
-interface Held extends Pick<ReadinessRespond, 'heldMs' | 'listenersHeldMs'> {
+interface CachedReadiness extends Pick<ReadinessRespond, 'heldMs' | 'listenersHeldMs'> {
   until: number;
   listenersUntil: number;
 }
 
-type EnvoysWord = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
+type EnvoyState = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
 
 export function statusServer(environment: StatusServerEnvironment) {
   return fromCallback<StatusHttpOrder, { port: number }>(({ input, sendBack, receive }) => {
@@ -47,10 +47,10 @@ export function statusServer(environment: StatusServerEnvironment) {
     endpoint.open(input.port);
     receive((order) => {
       if (order.type === 'admin.use') endpoint.useAdmin(order);
-      else if (order.type === 'envoy.probe') void endpoint.askEnvoy(order);
+      else if (order.type === 'envoy.probe') void endpoint.probeEnvoy(order);
       else if (order.type === 'envoy.drain') void endpoint.drainEnvoy();
-      else if (order.type === 'readiness.invalidate') endpoint.forgetAnswer();
-      else endpoint.answer(order);
+      else if (order.type === 'readiness.invalidate') endpoint.invalidateReadiness();
+      else endpoint.respond(order);
     });
     return () => {
       open = false;
@@ -60,7 +60,7 @@ export function statusServer(environment: StatusServerEnvironment) {
 }
 
 /** Readiness may take this long after a start before its absence is a warning: the time that Istio's charts configure for kubelets. */
-const usualStartMs = 30_000;
+const expectedStartMs = 30_000;
 
 class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
@@ -69,26 +69,26 @@ class StatusEndpoint {
   /** Connections that this server closes. Connections of debuggers are not included. */
   readonly #sockets = new Set<Socket>();
   /** Port to open when there is an Envoy to probe. */
-  #later: number | undefined;
+  #deferredPort: number | undefined;
   /** Readiness requests that wait for the status actor; requests that arrive in between share its response. */
-  #waiting: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
+  #pending: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
   /** The cached response "ready" of the status actor. After `until`, Envoy is probed again. */
-  #held: Held | undefined;
+  #cached: CachedReadiness | undefined;
   readonly #merged: MergedMetrics;
   readonly #profiler: Profiler;
   /** Admin interface of the serving epoch. */
   #admin: AdminClient;
   #serving: ServingProcess | undefined;
   /** JSON of the last reported listeners; `undefined` before the serving epoch first listed them. */
-  #listenersTold: string | undefined;
+  #reportedListeners: string | undefined;
   /** Resolves when the rejected listeners of the serving epoch were reported, or it did not respond. */
-  #firstLook: Promise<unknown> = Promise.resolve();
+  #firstListenerCheck: Promise<unknown> = Promise.resolve();
   #requests = 0;
   /** `undefined` before the first response. */
   #wasReady: boolean | undefined;
   #hasBeenReady = false;
   readonly #openedAt = performance.now();
-  readonly #said = new SaidLines();
+  readonly #repeats = new RepeatLimit();
 
   constructor(environment: StatusServerEnvironment, report: (event: StatusHttpReport) => void) {
     this.#environment = environment;
@@ -117,7 +117,7 @@ class StatusEndpoint {
   open(port: number): void {
     const { shares, host, kept } = this.#environment;
     if (shares === 'later') {
-      this.#later = port;
+      this.#deferredPort = port;
       this.#report({ type: 'http.listening', port });
     } else if (shares === 'first' && kept?.isAfterAnother !== true) {
       const trial = createNetServer();
@@ -126,7 +126,7 @@ class StatusEndpoint {
     } else this.#listen(port);
   }
 
-  #listen(port: number, told?: 'already reported'): void {
+  #listen(port: number, reported?: 'already reported'): void {
     const { host, shares, kept } = this.#environment;
     this.#server.on('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
     this.#server.on('listening', () => {
@@ -137,14 +137,14 @@ class StatusEndpoint {
       kept?.keep('status', [keptTcp(this.#server)], {
         takeConnection: (connection) => this.#server.emit('connection', connection),
       });
-      if (told === undefined) this.#report({ type: 'http.listening', port: bound });
+      if (reported === undefined) this.#report({ type: 'http.listening', port: bound });
     });
     this.#server.listen({ port, ...(host !== undefined && { host }), reusePort: shares !== undefined });
   }
 
   close(): void {
     this.#profiler.end();
-    this.#answerWaiting(503);
+    this.#respondToPending(503);
     this.#environment.kept?.forget('status');
     this.#server.close();
     // Idle connections of probes would keep the process alive. Pending responses are small and already written.
@@ -153,69 +153,69 @@ class StatusEndpoint {
     });
   }
 
-  forgetAnswer(): void {
-    this.#held = undefined;
+  invalidateReadiness(): void {
+    this.#cached = undefined;
   }
 
-  answer({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessRespond): void {
-    if (this.#waiting?.request !== request) return;
+  respond({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessRespond): void {
+    if (this.#pending?.request !== request) return;
     const [until, listenersUntil] = [performance.now() + heldMs, performance.now() + listenersHeldMs];
-    this.#held = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
+    this.#cached = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
     const { log, metrics } = this.#environment;
-    if (!ready) this.#sayNotReady(reason);
+    if (!ready) this.#logNotReady(reason);
     else if (this.#wasReady !== true) {
       log.info('readiness.ready');
-      metrics.ready(performance.now());
+      metrics.recordReady(performance.now());
     }
     this.#wasReady = ready;
     this.#hasBeenReady ||= ready;
-    this.#answerWaiting(ready ? 200 : 503);
+    this.#respondToPending(ready ? 200 : 503);
   }
 
-  #answerWaiting(status: number): void {
-    const { responses = [] } = this.#waiting ?? {};
-    this.#waiting = undefined;
+  #respondToPending(status: number): void {
+    const { responses = [] } = this.#pending ?? {};
+    this.#pending = undefined;
     for (const response of responses) send(response, status, '');
   }
 
   /** Before an Envoy serves, the chart has no information about it. */
-  #underWay(): string {
-    const newest = this.#environment.newest();
+  #startState(): string {
+    const newest = this.#environment.newestEpoch();
     return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
   }
 
   /** During a usual start and a stop, not being ready is no warning. */
-  #sayNotReady(reason: string): void {
-    if (this.#wasReady !== false) this.#said.forget('readiness');
-    const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < usualStartMs;
+  #logNotReady(reason: string): void {
+    if (this.#wasReady !== false) this.#repeats.reset('readiness');
+    const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < expectedStartMs;
     const event =
       reason === stoppingReason ? 'readiness.stopping' : isStarting ? 'readiness.pending' : 'readiness.lost';
     const { runsEnvoy } = this.#environment;
     const isUnserved = runsEnvoy && this.#serving === undefined && reason !== stoppingReason;
-    const why = isUnserved ? `${reason}: ${this.#underWay()}` : reason;
-    if (this.#said.isDue('readiness', `${event} ${why}`)) this.#environment.log.write({ event, reason: why });
+    const why = isUnserved ? `${reason}: ${this.#startState()}` : reason;
+    if (this.#repeats.isDue('readiness', `${event} ${why}`)) this.#environment.log.write({ event, reason: why });
   }
 
   useAdmin({ baseId, adminPort, pid }: AdminUse): void {
-    if (this.#later !== undefined) this.#listen(this.#later, 'already reported');
-    this.#later = undefined;
+    if (this.#deferredPort !== undefined) this.#listen(this.#deferredPort, 'already reported');
+    this.#deferredPort = undefined;
     const { adminAt, log } = this.#environment;
     const { address } = this.#admin;
     this.#admin = adminAt(adminPort);
     if (this.#admin.address !== address) log.info('admin.moved', { address: this.#admin.address, baseId });
     this.#serving = new ServingProcess(pid);
-    this.#listenersTold = undefined;
+    this.#reportedListeners = undefined;
     // Read them before a child takes over the admin port.
-    this.#firstLook = this.#lookAtListeners();
+    this.#firstListenerCheck = this.#checkListeners();
   }
 
-  async #lookAtListeners(): Promise<void> {
-    const asked = this.#serving;
+  async #checkListeners(): Promise<void> {
+    const probed = this.#serving;
     const listeners = await getRejectedListeners(this.#admin);
-    if (listeners === undefined || this.#serving !== asked) return;
-    const told = JSON.stringify(listeners);
-    if (told === this.#listenersTold) return;
-    this.#listenersTold = told;
+    if (listeners === undefined || this.#serving !== probed) return;
+    const listenersText = JSON.stringify(listeners);
+    if (listenersText === this.#reportedListeners) return;
+    this.#reportedListeners = listenersText;
     this.#report({ type: 'listeners.checked', listeners });
   }
 
@@ -230,21 +230,21 @@ class StatusEndpoint {
     this.#report({ type: 'drain.ordered', reason });
   }
 
-  async askEnvoy({ request, at }: EnvoyProbe): Promise<void> {
-    const asked = this.#serving;
-    const word = await this.#envoysWord(at);
-    if (word === undefined) return;
-    const unserved = word.by === 'admin' && word.live ? await this.#whyUnserved() : '';
-    if (this.#serving === asked) this.#report({ type: 'envoy.responded', request, ...word, unserved });
+  async probeEnvoy({ request, at }: EnvoyProbe): Promise<void> {
+    const probed = this.#serving;
+    const state = await this.#probeState(at);
+    if (state === undefined) return;
+    const unserved = state.by === 'admin' && state.live ? await this.#whyUnserved() : '';
+    if (this.#serving === probed) this.#report({ type: 'envoy.responded', request, ...state, unserved });
   }
 
   /** `undefined` if another Envoy serves since then. */
-  async #envoysWord(at: EnvoyProbe['at'], looks = true): Promise<EnvoysWord | undefined> {
-    const asked = this.#serving;
-    const { by, live, detail } = await askServingEnvoy(at, this.#admin, asked, this.#environment.ports);
-    await this.#firstLook;
-    if (looks && by === 'admin' && live) await this.#lookAtListeners();
-    if (this.#serving !== asked) return undefined;
+  async #probeState(at: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
+    const probed = this.#serving;
+    const { by, live, detail } = await probeServingEnvoy(at, this.#admin, probed, this.#environment.ports);
+    await this.#firstListenerCheck;
+    if (checksListeners && by === 'admin' && live) await this.#checkListeners();
+    if (this.#serving !== probed) return undefined;
     const problem = live ? this.#environment.certificateProblem?.() : undefined;
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
   }
@@ -264,17 +264,17 @@ class StatusEndpoint {
         await this.#metrics(request, response);
         return;
       case '/quitquitquit':
-        this.#ordered(request, response, { type: 'quit.requested' }, 'any local user');
+        this.#order(request, response, { type: 'quit.requested' }, 'any local user');
         return;
       case '/drain':
-        this.#ordered(request, response, { type: 'drain.requested' }, 'any local user');
+        this.#order(request, response, { type: 'drain.requested' }, 'any local user');
         return;
       case '/upgrade':
         // The result is in the log and the metrics, because a check and a restart take seconds.
-        this.#ordered(request, response, { type: 'upgrade.requested' }, 'token');
+        this.#order(request, response, { type: 'upgrade.requested' }, 'token');
         return;
       case '/upgrade/agent':
-        this.#replaced(request, response);
+        this.#orderReplacement(request, response);
         return;
       case '/debug/ndsz':
         this.#names(request, response);
@@ -283,42 +283,42 @@ class StatusEndpoint {
         this.#trace(request, response);
         return;
       default:
-        await this.#others(path, request, response);
+        await this.#serveOther(path, request, response);
     }
   }
 
   /** A probe arrives each second: a valid cached response needs no event, and probes Envoy only occasionally. */
   #readiness(response: ServerResponse): void {
-    const held = this.#held;
-    if (this.#waiting !== undefined) this.#waiting.responses.push(response);
-    else if (held !== undefined && performance.now() < held.until && this.#serving?.lives === true)
+    const cached = this.#cached;
+    if (this.#pending !== undefined) this.#pending.responses.push(response);
+    else if (cached !== undefined && performance.now() < cached.until && this.#serving?.isAlive === true)
       send(response, 200, '');
     else {
       const request = ++this.#requests;
-      this.#waiting = { request, responses: [response] };
-      if (held === undefined) this.#report({ type: 'readiness.requested', request });
-      else void this.#confirm(held, request);
+      this.#pending = { request, responses: [response] };
+      if (cached === undefined) this.#report({ type: 'readiness.requested', request });
+      else void this.#confirm(cached, request);
     }
   }
 
   /** Probes Envoy to extend the cached response. If anything changed, the status actor decides. */
-  async #confirm(held: Held, request: number): Promise<void> {
-    const before = this.#listenersTold;
-    const looks = performance.now() >= held.listenersUntil;
-    const word = await this.#envoysWord('admin', looks);
-    if (this.#waiting?.request !== request) return;
-    if (this.#held === held && word?.live === true && this.#listenersTold === before) {
-      held.until = performance.now() + held.heldMs;
-      if (looks) held.listenersUntil = performance.now() + held.listenersHeldMs;
-      this.#answerWaiting(200);
+  async #confirm(cached: CachedReadiness, request: number): Promise<void> {
+    const previousListeners = this.#reportedListeners;
+    const checksListeners = performance.now() >= cached.listenersUntil;
+    const state = await this.#probeState('admin', checksListeners);
+    if (this.#pending?.request !== request) return;
+    if (this.#cached === cached && state?.live === true && this.#reportedListeners === previousListeners) {
+      cached.until = performance.now() + cached.heldMs;
+      if (checksListeners) cached.listenersUntil = performance.now() + cached.listenersHeldMs;
+      this.#respondToPending(200);
     } else {
-      this.#held = undefined;
+      this.#cached = undefined;
       this.#report({ type: 'readiness.requested', request });
     }
   }
 
   /** Serves application probes (§6.6) and profiles. */
-  async #others(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serveOther(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { prober, profiling } = this.#environment;
     if (profiling && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
       this.#profile(path, request, response);
@@ -333,8 +333,8 @@ class StatusEndpoint {
   async #metrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // Both ends must be loopback: traffic from outside is forwarded to the host's own address. Envoy's secure metrics listener connects by loopback.
     const { localAddress, remoteAddress } = request.socket;
-    const isOfThisHost = isLoopback(localAddress) && isLoopback(remoteAddress);
-    if (this.#environment.metricsForThisHost && !isOfThisHost) {
+    const isFromThisHost = isLoopback(localAddress) && isLoopback(remoteAddress);
+    if (this.#environment.metricsForThisHost && !isFromThisHost) {
       send(response, 403, 'available only over loopback from this host\n');
       return;
     }
@@ -352,17 +352,17 @@ class StatusEndpoint {
       return;
     }
     const { method = 'GET', headers, socket, url = '' } = request;
-    const answer = trace.respond({ method, headers, peer: socket }, new URLSearchParams(url.split('?', 2)[1]));
-    if ('stream' in answer) {
+    const result = trace.respond({ method, headers, peer: socket }, new URLSearchParams(url.split('?', 2)[1]));
+    if ('stream' in result) {
       this.#sockets.delete(socket);
-      answer.stream(response);
+      result.stream(response);
     } else {
-      response.writeHead(answer.status, answer.headers).end(answer.body);
+      response.writeHead(result.status, result.headers).end(result.body);
     }
   }
 
   /** Sends an order to the chart. No request names a file: only flags select what the agent runs. */
-  #ordered(
+  #order(
     request: IncomingMessage,
     response: ServerResponse,
     event: QuitRequested | DrainRequested | UpgradeRequested,
@@ -374,7 +374,7 @@ class StatusEndpoint {
   }
 
   /** Orders an upgrade of the agent from the launcher, as SIGUSR2 does. The result is in the log. */
-  #replaced(request: IncomingMessage, response: ServerResponse): void {
+  #orderReplacement(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['POST'] })) return;
     const { orderSuccessor, log } = this.#environment;
     if (orderSuccessor === undefined) {
@@ -398,9 +398,9 @@ class StatusEndpoint {
   #profile(path: string, request: IncomingMessage, response: ServerResponse): void {
     const { method = 'GET', headers, socket, url = '' } = request;
     const query = new URLSearchParams(url.split('?', 2)[1]);
-    const answer = this.#profiler.respond({ method, path, headers, peer: socket, query });
-    if ('stream' in answer) answer.stream(response);
-    else response.writeHead(answer.status, headersOf(answer)).end(answer.body);
+    const result = this.#profiler.respond({ method, path, headers, peer: socket, query });
+    if ('stream' in result) result.stream(response);
+    else response.writeHead(result.status, headersOf(result)).end(result.body);
   }
 
   /** Rejects requests that arrived through Envoy or from web pages, and unauthorized local users. */
@@ -412,9 +412,9 @@ class StatusEndpoint {
   }
 }
 
-function headersOf(answer: ProfileResponse | AccessRefusal): Readonly<Record<string, string>> {
-  const contentType = 'contentType' in answer ? answer.contentType : undefined;
-  return { ...('headers' in answer && answer.headers), 'content-type': contentType ?? 'text/plain' };
+function headersOf(result: ProfileResponse | AccessRefusal): Readonly<Record<string, string>> {
+  const contentType = 'contentType' in result ? result.contentType : undefined;
+  return { ...('headers' in result && result.headers), 'content-type': contentType ?? 'text/plain' };
 }
 
 function noSuchPath(path: string): string {

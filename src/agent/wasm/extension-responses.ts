@@ -21,7 +21,7 @@ import {
   withFile,
   withoutCode,
 } from './extension-config.ts';
-import { shownUrl } from './module-url.ts';
+import { urlWithoutCredentials } from './module-url.ts';
 import type { WasmCounts } from './wasm-counts.ts';
 
 export interface ExtensionFetches {
@@ -222,7 +222,7 @@ export class ExtensionResponses {
 }
 
 function refusalText({ code, failure }: Extension): string {
-  return `extension ${code!.extension}: failed to fetch Wasm module ${shownUrl(code!.url)}: ${failure}`;
+  return `extension ${code!.extension}: failed to fetch Wasm module ${urlWithoutCredentials(code!.url)}: ${failure}`;
 }
 
 /** Resources can be in any order, but the first one must show the type of a long response. */

@@ -6,9 +6,9 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { grpcCodes } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
-export type Protocol = 'sotw' | 'delta';
+export type DiscoveryProtocol = 'sotw' | 'delta';
 
-export const methods: Readonly<Record<Protocol, string>> = {
+export const methods: Readonly<Record<DiscoveryProtocol, string>> = {
   sotw: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };
@@ -33,7 +33,7 @@ const headFields = {
 } as const;
 
 /** Throws if the bytes are not a valid message. */
-export function readRequest(message: Uint8Array, protocol: Protocol): RequestHead {
+export function readRequest(message: Uint8Array, protocol: DiscoveryProtocol): RequestHead {
   const fields = headFields[protocol];
   let [typeUrl, nonce] = ['', ''];
   let rejection: string | undefined;
@@ -48,7 +48,7 @@ export function readRequest(message: Uint8Array, protocol: Protocol): RequestHea
 /** Resource names in a request: the subscribed ones (state of the world), or the unsubscribed ones (delta). */
 export function namesIn(
   message: Uint8Array,
-  protocol: Protocol,
+  protocol: DiscoveryProtocol,
 ): { readonly names: ReadonlySet<string> | undefined; readonly removed: readonly string[] } {
   const named = (fieldNumber: number): string[] =>
     [...fieldsOf(message)].filter(({ field }) => field === fieldNumber).map(({ bytes }) => textOf(bytes));
@@ -58,7 +58,7 @@ export function namesIn(
 /**
  * Type of a request, from its first bytes. `undefined` if it is beyond them: after a long list of names, which requests for listeners do not have.
  */
-export function typeInRequestStart(message: Uint8Array, protocol: Protocol): string | undefined {
+export function typeInRequestStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const type = startOfField(message, headFields[protocol].typeUrl);
   return type && textOf(type);
 }
@@ -75,7 +75,7 @@ export function typeOfResponse(message: Uint8Array): string | undefined {
  * Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. `undefined` if it is
  * beyond them.
  */
-export function typeInResponseStart(message: Uint8Array, protocol: Protocol): string | undefined {
+export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const resource = startOfField(message, 2);
   const any = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);
   const type = any && startOfField(any, 1);
@@ -109,7 +109,7 @@ export interface InternalResponse {
 }
 
 /** Reads a response to a subscription of the agent. Throws if the bytes are not a valid message. */
-export function readInternal(message: Uint8Array, protocol: Protocol): InternalResponse {
+export function readInternal(message: Uint8Array, protocol: DiscoveryProtocol): InternalResponse {
   let [version, nonce] = ['', ''];
   let first: Uint8Array | undefined;
   for (const { field, bytes } of fieldsOf(message)) {
@@ -155,7 +155,7 @@ export interface InternalRequest {
 /** A request of the agent. It needs no node, which Envoy's first request of the stream contains. */
 export function internalRequest(
   { typeUrl, version = '', nonce = '', refusal, nodeMetadata }: InternalRequest,
-  protocol: Protocol,
+  protocol: DiscoveryProtocol,
 ): Uint8Array {
   const writer = new BinaryWriter();
   const text = (field: number, value: string): void => {
@@ -172,7 +172,7 @@ export function internalRequest(
 }
 
 /** Field of a request that rejects the response with its nonce. */
-export function rejectionOf(refusal: string, protocol: Protocol): Uint8Array {
+export function rejectionOf(refusal: string, protocol: DiscoveryProtocol): Uint8Array {
   const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
   status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, maxReasonCharacters));
   return new BinaryWriter()

@@ -13,7 +13,7 @@ import {
 import { GrpcConnection } from '../../runtime/grpc/grpc-client.ts';
 import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
-import { methods, type Protocol } from './discovery-wire.ts';
+import { type DiscoveryProtocol, methods } from './discovery-wire.ts';
 
 afterEach(stopXdsProxies);
 
@@ -61,7 +61,7 @@ async function given() {
   return { plane, workload, proxy };
 }
 
-async function envoy(socket: string, protocol: Protocol) {
+async function envoy(socket: string, protocol: DiscoveryProtocol) {
   const connection = await GrpcConnection.open({ address: { path: socket } });
   onTestFinished(() => connection.close());
   const stream = connection.start(methods[protocol], { 'user-agent': '0@1' });

@@ -12,11 +12,11 @@ import { type FramePiece, FrameReader, frameHeadBytes, frameOf } from '../../run
 import type { ServerCall } from '../grpc/grpc-server.ts';
 import { type ExtensionFetches, ExtensionResponses } from '../wasm/extension-responses.ts';
 import {
+  type DiscoveryProtocol,
   envoyTypes,
   type InternalRequest,
   internalRequest,
   namesIn,
-  type Protocol,
   readInternal,
   readRequest,
   rejectionOf,
@@ -42,7 +42,7 @@ export interface InternalSubscription {
 }
 
 export interface RelayOptions {
-  readonly protocol: Protocol;
+  readonly protocol: DiscoveryProtocol;
   readonly subscriptions: readonly InternalSubscription[];
   readonly activity: XdsActivity;
   readonly report: RelayReport;
@@ -292,7 +292,7 @@ export class Relay {
 }
 
 /** Changes an acknowledgement to a rejection. */
-function withRefusal(frame: Buffer, refusal: string, protocol: Protocol): Buffer {
+function withRefusal(frame: Buffer, refusal: string, protocol: DiscoveryProtocol): Buffer {
   return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }
 

@@ -26,9 +26,9 @@ import type { DistributedRoots } from '../identity/distributed-roots.ts';
 import type { ExtensionFetches } from '../wasm/extension-responses.ts';
 import { fetchedVersionOf } from '../wasm/pull-policy.ts';
 import type { WasmModules } from '../wasm/wasm-module.effects.ts';
-import { methods, type Protocol, rootsIn } from './discovery-wire.ts';
+import { type DiscoveryProtocol, methods, rootsIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
-import { bundleIn } from './told-bundle.ts';
+import { bundleIn } from './stored-bundle.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
@@ -59,7 +59,7 @@ export interface UpstreamEnvironment {
 
 interface UpstreamInput {
   readonly stream: number;
-  readonly protocol: Protocol;
+  readonly protocol: DiscoveryProtocol;
   readonly shows: UpstreamCredential;
   /** Serial number of the certificate to report. */
   readonly certificate: string;
@@ -75,7 +75,7 @@ export function upstream(environment: UpstreamEnvironment) {
     const report = (event: StreamReport): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
-    const joined = new Joined(environment, input, report, stop.signal);
+    const joined = new UpstreamStream(environment, input, report, stop.signal);
     receive((order) => {
       if (order.type === 'certificate.report') joined.reportCertificate(order.serialNumber);
       else if (order.type === 'health.report') joined.reportHealth(order);
@@ -91,10 +91,10 @@ export function upstream(environment: UpstreamEnvironment) {
   });
 }
 
-class Joined {
+class UpstreamStream {
   readonly #environment: UpstreamEnvironment;
   readonly #stream: number;
-  readonly #protocol: Protocol;
+  readonly #protocol: DiscoveryProtocol;
   readonly #shows: UpstreamCredential;
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
@@ -130,7 +130,7 @@ class Joined {
     let shown = '';
     try {
       const read = await credentials(this.#shows, this.#stopped);
-      shown = read.shown;
+      shown = read.description;
       this.#stopped.throwIfAborted();
       this.#connection = await this.#dial(read);
       this.#isVerified = read.tls !== undefined;

@@ -201,7 +201,7 @@ test('ends the stream to the control plane normally when Envoy closes its side',
 test("passes the control plane's status to Envoy, and reports a rejection with the credential", async () => {
   const { address } = await controlPlane((call) => call.end('UNAUTHENTICATED', 'the token has ended'));
   const shown = 'the token a/b, written 5 s ago';
-  const { socket, events } = await start(address, { credentials: { headers: {}, shown } });
+  const { socket, events } = await start(address, { credentials: { headers: {}, description: shown } });
   const one = reading(await envoy(socket));
   const status = await one.status;
   expect(status?.message).toBe(`UNAUTHENTICATED: the token has ended (credentials: ${shown})`);
@@ -444,7 +444,7 @@ test.each([
     );
     const receivedRoots = new DistributedRoots();
     const tls = { roots: authority.certificate, serverName: 'localhost' };
-    const credentials = { headers: {}, shown: 'nothing', ...(isSecure && { tls }) };
+    const credentials = { headers: {}, description: 'nothing', ...(isSecure && { tls }) };
     const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
     reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
     await eventually('they are answered', () => responses.length === 1);

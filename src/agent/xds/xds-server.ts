@@ -5,8 +5,8 @@ import type { DownstreamOpened, SocketFailed, SocketListening } from '../../../m
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import { type GrpcMethod, GrpcSocketServer } from '../grpc/grpc-server.ts';
-import { methods, type Protocol } from './discovery-wire.ts';
-import { storedBundle } from './told-bundle.ts';
+import { type DiscoveryProtocol, methods } from './discovery-wire.ts';
+import { storedBundle } from './stored-bundle.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
 /** Header that identifies the Envoy of a stream: parent and child of a hot restart have the same node ID. */
@@ -32,13 +32,13 @@ export function xdsServer({ streams, ownership, storedBundle: kept, random = Mat
       if (!isStopped) sendBack(event);
     };
     const take =
-      (protocol: Protocol): GrpcMethod =>
+      (protocol: DiscoveryProtocol): GrpcMethod =>
       (call) => {
         const envoy = String(call.headers[envoyHeader] ?? '').slice(0, maxNameCharacters);
         report({ type: 'downstream.opened', stream: streams.add(call, envoy), envoy, protocol, chance: random() });
       };
     const taken = new Map(
-      (Object.entries(methods) as [Protocol, string][]).map(([protocol, method]) => [method, take(protocol)]),
+      (Object.entries(methods) as [DiscoveryProtocol, string][]).map(([protocol, method]) => [method, take(protocol)]),
     );
     GrpcSocketServer.listen(input.socket, { methods: taken, ...(ownership && { ownership }) }).then(
       (listening) => {

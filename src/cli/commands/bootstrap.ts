@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { agentBootstrap } from '../../agent/bootstrap/agent-bootstrap.ts';
 import { bootstrapText } from '../../agent/bootstrap/prepare-epoch.ts';
-import { unwritable } from '../../agent/envoy/scratch-folder.ts';
+import { unwritableError } from '../../agent/envoy/scratch-folder.ts';
 import { isCredentialServerReachable } from '../../agent/identity/credential-server.ts';
 import type { ProxyOptions } from '../../agent/options/options.ts';
 import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
@@ -98,6 +98,6 @@ function writeOutput(file: string, text: string): void {
     const place = found === undefined ? file : realpathSync(file);
     replaceFileSync(place, text);
   } catch (error) {
-    throw unwritable(file, error, '--out');
+    throw unwritableError(file, error, '--out');
   }
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { runAgent } from '../../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../../agent/envoy/envoy-binary.ts';
-import { warnOfVersion } from '../../agent/envoy/envoy-release.ts';
+import { warnAboutVersion } from '../../agent/envoy/envoy-release.ts';
 import { awaitAddresses } from '../../agent/options/addresses.ts';
 import { withCloudMetadata } from '../../agent/options/cloud-platform.ts';
 import type { ProxyOptions } from '../../agent/options/options.ts';
@@ -128,8 +128,8 @@ async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<stri
   const search = binaryPath === undefined ? {} : { binaryPath };
   const progress = (line: string): void => standardError.write(`${line}\n`);
   const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
-  log.info('envoy.binary', { path: envoy.path, source: envoy.by });
-  void warnOfVersion(envoy.path, log);
+  log.info('envoy.binary', { path: envoy.path, source: envoy.source });
+  void warnAboutVersion(envoy.path, log);
   return envoy.path;
 }
 

@@ -65,7 +65,7 @@ const nextAgentMs = 120_000;
 const holdMs = 2_000;
 /** Maximum duration of a preparation, from the limits of its requests. */
 const preparationMs = 35_000;
-/** Maximum time until a new process is reported: its shell reports it, and is polled every 2 ms (`held-envoy.ts`). */
+/** Maximum time until a new process is reported: its shell reports it, and is polled every 2 ms (`detached-envoy.ts`). */
 const spawnMs = 500;
 /** Maximum duration of an immediate check, if it gets a response. */
 const lookMs = 100;

@@ -118,7 +118,7 @@ class FunctionsSubject implements FuzzSubject {
             : `x\t${draw.pick(['warning', '__proto__', 'toString'])}\tenvoy ${oddText(draw)}\t${oddText(draw)}`,
         );
         for (const line of lines) output.line(line);
-        output.lastWords();
+        output.exitReason();
         return lines.join('\n');
       }),
       edge('admin-answer', 'pilot-agent', adminResponse),

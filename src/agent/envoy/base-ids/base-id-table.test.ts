@@ -4,9 +4,9 @@ import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
 import { BaseIdTable } from './base-id-table.ts';
 
 function options(): { runDir: string; withSpare: boolean } {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return { runDir: made.path, withSpare: true };
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return { runDir: temporary.path, withSpare: true };
 }
 
 /** Whether another agent could claim it. */
@@ -46,13 +46,13 @@ test('releases all base IDs when the agent exits, and none twice', async () => {
 
 test('releases base IDs whose claim completes while the agent exits', async () => {
   const table = new BaseIdTable();
-  const wanted = options();
-  const claiming = table.claim(wanted);
+  const runOptions = options();
+  const claiming = table.claim(runOptions);
   await table.settled();
   table.releaseAll();
   const { baseIds } = await claiming;
   expect(await Promise.all(baseIds.map(isFree))).toEqual([true, true]);
-  expect(readdirSync(wanted.runDir)).toEqual([]);
+  expect(readdirSync(runOptions.runDir)).toEqual([]);
 });
 
 test('lets the agent exit after a failed claim', async () => {

@@ -9,7 +9,7 @@ export class BaseIdTable {
   async claim(
     options: BaseIdOptions & { readonly withSpare: boolean },
   ): Promise<{ baseIds: number[]; sweptFiles: string[] }> {
-    const claim = await this.#awaited(claimBaseIds(options));
+    const claim = await this.#track(claimBaseIds(options));
     return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
   }
 
@@ -22,7 +22,7 @@ export class BaseIdTable {
     options: BaseIdOptions,
     baseIds: readonly number[],
   ): Promise<{ baseIds: number[]; sweptFiles: string[] } | undefined> {
-    const claim = await this.#awaited(resumeBaseIds(options, baseIds));
+    const claim = await this.#track(resumeBaseIds(options, baseIds));
     return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
@@ -31,8 +31,8 @@ export class BaseIdTable {
     await Promise.allSettled(this.#pending);
   }
 
-  async #awaited<Claim extends ClaimedBaseIds | undefined>(claiming: Promise<Claim>): Promise<Claim> {
-    const pending = claiming.then((claim) => {
+  async #track<Claim extends ClaimedBaseIds | undefined>(claimed: Promise<Claim>): Promise<Claim> {
+    const pending = claimed.then((claim) => {
       if (claim !== undefined) this.#claims.add(claim);
       return claim;
     });
@@ -56,10 +56,10 @@ export class BaseIdTable {
   }
 
   /** Leaves the IDs and their Envoys to another agent. Never throws. */
-  letGoAll(): void {
+  handOverAll(): void {
     for (const claim of this.#claims) {
       this.#claims.delete(claim);
-      claim.letGo();
+      claim.handOver();
     }
   }
 

@@ -52,10 +52,10 @@ test('gives two agents of a host different base IDs', async () => {
 });
 
 test('gives agents with different run directories different base IDs', async () => {
-  const wanted = 40_000 + (process.pid % 1_000);
-  await claim({ ...host().options, baseId: wanted });
-  await expect(claim({ ...host().options, baseId: wanted })).rejects.toThrow(
-    codedError('BASE_IDS_EXHAUSTED', { path: '--baseId', got: String(wanted) }),
+  const requested = 40_000 + (process.pid % 1_000);
+  await claim({ ...host().options, baseId: requested });
+  await expect(claim({ ...host().options, baseId: requested })).rejects.toThrow(
+    codedError('BASE_IDS_EXHAUSTED', { path: '--baseId', got: String(requested) }),
   );
 });
 
@@ -127,12 +127,12 @@ test.each([1, 2, 3, 4])(
 describe('base IDs of one agent', () => {
   test('claims the requested and a spare base ID, and releases them together', async () => {
     const { options, runDir, memory } = host();
-    const wanted = 41_000 + (process.pid % 1_000);
-    const claimed = await claimBaseIds({ ...options, baseId: wanted, withSpare: true });
+    const requested = 41_000 + (process.pid % 1_000);
+    const claimed = await claimBaseIds({ ...options, baseId: requested, withSpare: true });
     onTestFinished(() => claimed.release());
-    const [first, spare, ...others] = claimed.baseIds;
-    expect([first, others]).toEqual([wanted, []]);
-    expect(spare).not.toBe(wanted);
+    const [first, spare, ...more] = claimed.baseIds;
+    expect([first, more]).toEqual([requested, []]);
+    expect(spare).not.toBe(requested);
     expect(readdirSync(runDir).sort()).toEqual([`base-id-${first}`, `base-id-${spare}`].sort());
     for (const baseId of claimed.baseIds) writeFileSync(memory(baseId), 'x');
     await expect(claim({ ...options, baseId: spare! })).rejects.toThrow('in use');
@@ -215,13 +215,13 @@ describe('clean-up after killed agents', () => {
     await once(envoy, 'listening');
     const waiting = claim({ ...options, sweepLimitMs: 5_000 });
     await sleep(100);
-    const strangers: number[] = [];
+    const foreignNames: number[] = [];
     // By the next agent in the container of the killed one.
-    const resumed = await resumeBaseIds({ runDir, onStranger: (id) => strangers.push(id) }, [50_011]);
-    resumed?.letGo();
+    const resumed = await resumeBaseIds({ runDir, onForeignName: (id) => foreignNames.push(id) }, [50_011]);
+    resumed?.handOver();
     envoy.close();
     await waiting;
-    expect([resumed?.baseIds, strangers]).toEqual([[50_011], []]);
+    expect([resumed?.baseIds, foreignNames]).toEqual([[50_011], []]);
   });
 
   test('frees the base ID of a killed agent immediately', async () => {

@@ -5,7 +5,7 @@
  * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets,
  * and the kernel closes the socket when the owner exits. After that, the lock file shows that an agent created the shared memory.
  *
- * Any process of that namespace can take a free name. base-id-right.ts prevents that it thereby ends the Envoys of an agent.
+ * Any process of that namespace can take a free name. base-id-ownership.ts prevents that it thereby ends the Envoys of an agent.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,9 +14,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError } from '../../../runtime/errors.ts';
 import { readRegularFile } from '../../../runtime/files/regular-file.ts';
 import { ensureRunDir } from '../../../runtime/files/run-dir.ts';
-import { unwritable } from '../scratch-folder.ts';
-import { isWantedInContainer } from './base-id-holder.ts';
-import { holdName, holdOneWay, type Right } from './base-id-right.ts';
+import { unwritableError } from '../scratch-folder.ts';
+import { isRequestedInNamespace } from './base-id-owners.ts';
+import { claimForContainer, claimName, type OwnedSocket } from './base-id-ownership.ts';
 
 export interface BaseIdOptions {
   /** Directory of the lock files. */
@@ -29,9 +29,9 @@ export interface BaseIdOptions {
   /** How long to wait for base IDs that another agent is about to release. */
   readonly resumeLimitMs?: number;
   /** Whether another agent keeps such base IDs, so that waiting for them is useless. */
-  readonly isAnothers?: () => boolean;
+  readonly isOwnedByOther?: () => boolean;
   /** Called if an unrelated process has the name of such a base ID, which is then resumed without the name. */
-  readonly onStranger?: (baseId: number) => void;
+  readonly onForeignName?: (baseId: number) => void;
 }
 
 export interface ClaimedBaseId {
@@ -41,7 +41,7 @@ export interface ClaimedBaseId {
   /** Removes the lock and the shared memory if possible. Called when no Envoy of this agent runs. Idempotent; never throws. */
   release(): void;
   /** Leaves the base ID and its Envoys to another agent, and removes no files. Idempotent; never throws. */
-  letGo(): void;
+  handOver(): void;
 }
 
 interface Owner {
@@ -55,7 +55,7 @@ const maxLockBytes = 256;
 const lastBaseId = 65_535;
 const sharedMemoryDirDefault = '/dev/shm';
 const sweepPollMs = 25;
-const usualSweepLimitMs = 3_000;
+const defaultSweepLimitMs = 3_000;
 
 /**
  * Removes what killed agents left, then takes a base ID that no process of this host uses.
@@ -66,7 +66,7 @@ export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId
   ensureRunDir(options.runDir);
   const sweptFiles = await sweep(options);
   const claim = await claimOneOf(options);
-  if (claim === undefined) throw exhausted(options);
+  if (claim === undefined) throw exhaustedError(options);
   return { ...claim, sweptFiles };
 }
 
@@ -79,7 +79,7 @@ async function claimOneOf(options: BaseIdOptions): Promise<Omit<ClaimedBaseId, '
 }
 
 /** The base IDs of one agent, claimed and released together. */
-export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release' | 'letGo'> {
+export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release' | 'handOver'> {
   /** The ID of the first Envoy, then the spare ID if there is one. */
   readonly baseIds: readonly number[];
 }
@@ -103,40 +103,40 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
       first.release();
       spare?.release();
     },
-    letGo: () => {
-      first.letGo();
-      spare?.letGo();
+    handOver: () => {
+      first.handOver();
+      spare?.handOver();
     },
   };
 }
 
 /** How long to wait for another agent that holds an ID only while it checks the lock of a killed agent. */
-const usualResumeLimitMs = 5_000;
+const defaultResumeLimitMs = 5_000;
 
 /** Takes the base IDs of a killed agent with the Envoys that use them; `undefined`, with no ID taken, if another agent owns one. */
 export async function resumeBaseIds(
   {
     runDir,
     sharedMemoryDir = sharedMemoryDirDefault,
-    resumeLimitMs = usualResumeLimitMs,
-    isAnothers = () => false,
-    onStranger = () => {},
+    resumeLimitMs = defaultResumeLimitMs,
+    isOwnedByOther = () => false,
+    onForeignName = () => {},
   }: BaseIdOptions,
   baseIds: readonly number[],
 ): Promise<ClaimedBaseIds | undefined> {
   const deadline = performance.now() + resumeLimitMs;
-  const holds: Right[] = [];
+  const owned: OwnedSocket[] = [];
   for (const baseId of baseIds) {
-    const isOver = (): boolean => performance.now() > deadline || isAnothers();
-    const hold = await holdOneWay(baseId, { isOver, onStranger });
+    const isOver = (): boolean => performance.now() > deadline || isOwnedByOther();
+    const hold = await claimForContainer(baseId, { isOver, onForeignName });
     if (hold === undefined) {
-      for (const held of holds) held.close();
+      for (const held of owned) held.close();
       return undefined;
     }
-    holds.push(hold);
+    owned.push(hold);
   }
   const locks = baseIds.map((baseId) => lockFile(runDir, baseId));
-  for (const lock of locks) takeLock(lock);
+  for (const lock of locks) replaceLock(lock);
   let released = false;
   return {
     baseIds,
@@ -146,12 +146,12 @@ export async function resumeBaseIds(
       released = true;
       for (const baseId of baseIds) removeQuietly(sharedMemoryFile(sharedMemoryDir, baseId));
       for (const lock of locks) removeQuietly(lock);
-      for (const hold of holds) hold.close();
+      for (const hold of owned) hold.close();
     },
-    letGo: () => {
+    handOver: () => {
       if (released) return;
       released = true;
-      for (const hold of holds) hold.close();
+      for (const hold of owned) hold.close();
     },
   };
 }
@@ -170,15 +170,15 @@ function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
 async function tryClaim(
   baseId: number,
   options: BaseIdOptions,
-): Promise<Pick<ClaimedBaseId, 'release' | 'letGo'> | undefined> {
-  const { runDir, baseId: wanted, sharedMemoryDir = sharedMemoryDirDefault } = options;
-  const hold = await holdName(baseId);
+): Promise<Pick<ClaimedBaseId, 'release' | 'handOver'> | undefined> {
+  const { runDir, baseId: requested, sharedMemoryDir = sharedMemoryDirDefault } = options;
+  const hold = await claimName(baseId);
   if (hold === undefined) return undefined;
   const lock = lockFile(runDir, baseId);
   const memory = sharedMemoryFile(sharedMemoryDir, baseId);
   // Shared memory without a socket belongs to another Envoy. For a requested base ID, epoch 0 recreates it.
-  const foreign = wanted === undefined && existsSync(memory);
-  if (foreign || isWantedInContainer(baseId) || envoyUses(baseId) || !writeLock(lock)) {
+  const foreign = requested === undefined && existsSync(memory);
+  if (foreign || isRequestedInNamespace(baseId) || isUsedByEnvoy(baseId) || !writeLock(lock)) {
     hold.close();
     return undefined;
   }
@@ -192,7 +192,7 @@ async function tryClaim(
       removeQuietly(lock);
       hold.close();
     },
-    letGo: () => {
+    handOver: () => {
       if (released) return;
       released = true;
       hold.close();
@@ -211,19 +211,19 @@ function removeQuietly(file: string): void {
 /** Removes the locks and shared memory of killed agents whose Envoys have exited. */
 async function sweep({
   runDir,
-  sweepLimitMs = usualSweepLimitMs,
+  sweepLimitMs = defaultSweepLimitMs,
   sharedMemoryDir = sharedMemoryDirDefault,
 }: BaseIdOptions) {
   const swept = await Promise.all(
     lockedBaseIds(runDir).map(async (baseId) => {
       const lock = lockFile(runDir, baseId);
       // Wait without holding the name: an agent that adopts these Envoys needs it.
-      if (isAlive(readOwner(lock)) || !(await becomesFree(baseId, sweepLimitMs))) return [];
-      const hold = await holdName(baseId);
+      if (isAlive(readOwner(lock)) || !(await waitUntilFree(baseId, sweepLimitMs))) return [];
+      const hold = await claimName(baseId);
       if (hold === undefined) return [];
       try {
         // Check again: another agent could have taken the ID before this one held the socket.
-        if (isAlive(readOwner(lock)) || envoyUses(baseId)) return [];
+        if (isAlive(readOwner(lock)) || isUsedByEnvoy(baseId)) return [];
         const files = [sharedMemoryFile(sharedMemoryDir, baseId), lock].filter((file) => existsSync(file));
         for (const file of files) removeQuietly(file);
         return files.filter((file) => !existsSync(file));
@@ -236,14 +236,14 @@ async function sweep({
 }
 
 /** Whether all Envoys of these base IDs exit within the limit. */
-export async function areFree(baseIds: readonly number[], limitMs = usualSweepLimitMs): Promise<boolean> {
-  const free = await Promise.all(baseIds.map((baseId) => becomesFree(baseId, limitMs)));
+export async function areFree(baseIds: readonly number[], limitMs = defaultSweepLimitMs): Promise<boolean> {
+  const free = await Promise.all(baseIds.map((baseId) => waitUntilFree(baseId, limitMs)));
   return free.every((isFree) => isFree);
 }
 
-async function becomesFree(baseId: number, limitMs: number): Promise<boolean> {
+async function waitUntilFree(baseId: number, limitMs: number): Promise<boolean> {
   const deadline = performance.now() + limitMs;
-  while (envoyUses(baseId)) {
+  while (isUsedByEnvoy(baseId)) {
     if (performance.now() > deadline) return false;
     await sleep(sweepPollMs);
   }
@@ -251,8 +251,8 @@ async function becomesFree(baseId: number, limitMs: number): Promise<boolean> {
 }
 
 /** Whether an Envoy with this base ID runs, which has abstract sockets named after it. */
-function envoyUses(baseId: number): boolean {
-  const names = [0, 1, 2].map((turn) => 10 * baseId + turn).join('|');
+function isUsedByEnvoy(baseId: number): boolean {
+  const names = [0, 1, 2].map((offset) => 10 * baseId + offset).join('|');
   return new RegExp(`@envoy_domain_socket_(udp_)?(parent|child)_(udp_)?(${names})(@|\\s|$)`, 'm').test(
     readFileSync('/proc/net/unix', 'utf8'),
   );
@@ -285,16 +285,16 @@ function writeLock(lock: string): boolean {
     // In a configured run directory, other users may have created a link with this name: remove it, never follow it.
     removeQuietly(draft);
     writeFileSync(draft, JSON.stringify(owner), { flag: 'wx' });
-    return linked(draft, lock);
+    return tryLink(draft, lock);
   } catch (error) {
-    throw unwritable(dirname(lock), error, '--runDir');
+    throw unwritableError(dirname(lock), error, '--runDir');
   } finally {
     removeQuietly(draft);
   }
 }
 
 /** @returns false if the lock exists */
-function linked(draft: string, lock: string): boolean {
+function tryLink(draft: string, lock: string): boolean {
   try {
     linkSync(draft, lock);
     return true;
@@ -305,7 +305,7 @@ function linked(draft: string, lock: string): boolean {
 }
 
 /** Replaces the lock of a killed agent. Ownership depends on the socket only, so a full disk does not prevent it. */
-function takeLock(lock: string): void {
+function replaceLock(lock: string): void {
   removeQuietly(lock);
   try {
     writeLock(lock);
@@ -331,7 +331,7 @@ function isAlive(owner: Owner | undefined): boolean {
 }
 
 /** Flag PF_EXITING in field 9 of /proc/PID/stat: the process is exiting. */
-const exiting = 0x4;
+const exitingFlag = 0x4;
 
 /** Start time of a process, which distinguishes it from others with the same PID. `undefined` if it has exited or is a zombie. */
 export function startTimeOf(pid: number): string | undefined {
@@ -340,18 +340,18 @@ export function startTimeOf(pid: number): string | undefined {
     // Field 2, the name, may contain spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     // A large Envoy needs many milliseconds from PF_EXITING until it is a zombie.
-    return (Number(fields[6]) & exiting) !== 0 ? undefined : fields[19];
+    return (Number(fields[6]) & exitingFlag) !== 0 ? undefined : fields[19];
   } catch {
     return undefined;
   }
 }
 
-function exhausted({ runDir, baseId }: BaseIdOptions): ChartpilotError {
+function exhaustedError({ runDir, baseId }: BaseIdOptions): ChartpilotError {
   if (baseId === undefined)
     return new ChartpilotError('BASE_IDS_EXHAUSTED', `all base IDs from 1 to ${lastBaseId} are in use`);
   const owner = readOwner(lockFile(runDir, baseId));
-  const who = owner === undefined ? 'another process' : `process ${owner.pid}`;
-  return new ChartpilotError('BASE_IDS_EXHAUSTED', `base ID ${baseId} is in use by ${who}`, {
+  const ownerText = owner === undefined ? 'another process' : `process ${owner.pid}`;
+  return new ChartpilotError('BASE_IDS_EXHAUSTED', `base ID ${baseId} is in use by ${ownerText}`, {
     hint: 'Stop that process, or omit --baseId: the agent then uses a free base ID.',
     fields: { path: '--baseId', got: String(baseId) },
   });

@@ -64,7 +64,7 @@ async function requireKnownLayout(binary: string): Promise<void> {
   });
   const version = timedOut ? `no response within ${versionLimitMs} ms` : (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {
-    throw impossible(`hot restart version ${knownVersion} on ${knownArch}`, `${version} on ${process.arch}`);
+    throw unknownLayout(`hot restart version ${knownVersion} on ${knownArch}`, `${version} on ${process.arch}`);
   }
 }
 
@@ -72,17 +72,17 @@ function clearInitializing(file: string): void {
   const fd = openSync(file, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(fd);
-    if (size !== knownBytes) throw impossible(`${knownBytes} bytes in ${file}`, `${size}`);
+    if (size !== knownBytes) throw unknownLayout(`${knownBytes} bytes in ${file}`, `${size}`);
     const flags = Buffer.alloc(1);
     readSync(fd, flags, 0, 1, flagsOffset);
-    if ((flags[0]! & initializingBit) === 0) throw impossible(`an initializing epoch in ${file}`, 'none');
+    if ((flags[0]! & initializingBit) === 0) throw unknownLayout(`an initializing epoch in ${file}`, 'none');
     writeSync(fd, Buffer.from([flags[0]! & ~initializingBit]), 0, 1, flagsOffset);
   } finally {
     closeSync(fd);
   }
 }
 
-function impossible(expected: string, found: string): ChartpilotError {
+function unknownLayout(expected: string, found: string): ChartpilotError {
   return new ChartpilotError('SHARED_MEMORY_UNKNOWN', `expected ${expected}, got ${found}`, {
     fields: { expected, got: found },
   });

@@ -3,7 +3,7 @@ import type { EnvoyLogLine } from './envoy-log.ts';
 
 const linesPerSecond = 100;
 const burst = 200;
-const longestText = 16 * 1024;
+const maxTextLength = 16 * 1024;
 
 /**
  * Records the lines of one process. Omits lines above 100 per second after a burst of 200, and records the number of omitted lines at most once
@@ -13,9 +13,9 @@ export class EnvoyLogRecords {
   readonly #record: (line: EnvoyLogLine) => void;
   readonly #now: () => number;
   #allowance = burst;
-  #at: number;
-  #leftOut = 0;
-  #leftOutSince = 0;
+  #lastTakenAt: number;
+  #omitted = 0;
+  #omittedSince = 0;
   /** Inside a private key, whose lines cannot be recognized one by one. */
   #isInKey = false;
 
@@ -23,35 +23,35 @@ export class EnvoyLogRecords {
   constructor(record: (line: EnvoyLogLine) => void, now: () => number = () => performance.now()) {
     this.#record = record;
     this.#now = now;
-    this.#at = now();
+    this.#lastTakenAt = now();
   }
 
   take({ text, ...rest }: EnvoyLogLine): void {
     const now = this.#now();
-    if (this.#isOfKey(rest.component, text)) return;
-    this.#allowance = Math.min(burst, this.#allowance + ((now - this.#at) * linesPerSecond) / 1_000);
-    this.#at = now;
+    if (this.#isKeyLine(rest.component, text)) return;
+    this.#allowance = Math.min(burst, this.#allowance + ((now - this.#lastTakenAt) * linesPerSecond) / 1_000);
+    this.#lastTakenAt = now;
     if (this.#allowance < 1) {
-      if (this.#leftOut++ === 0) this.#leftOutSince = now;
+      if (this.#omitted++ === 0) this.#omittedSince = now;
       return;
     }
     this.#allowance--;
-    if (this.#leftOut > 0 && now - this.#leftOutSince >= 1_000) this.#tellLeftOut();
+    if (this.#omitted > 0 && now - this.#omittedSince >= 1_000) this.#recordOmitted();
     this.#record({ ...rest, text: shortened(text) });
   }
 
   /** Called after the last line. */
   end(): void {
-    if (this.#leftOut > 0) this.#tellLeftOut();
+    if (this.#omitted > 0) this.#recordOmitted();
   }
 
-  #tellLeftOut(): void {
-    this.#record({ level: 'info', text: `… ${this.#leftOut} lines omitted` });
-    this.#leftOut = 0;
+  #recordOmitted(): void {
+    this.#record({ level: 'info', text: `… ${this.#omitted} lines omitted` });
+    this.#omitted = 0;
   }
 
   /** Whether a line continues a private key. Only lines without a prefix continue a message. */
-  #isOfKey(component: string | undefined, text: string): boolean {
+  #isKeyLine(component: string | undefined, text: string): boolean {
     const isContinued = this.#isInKey && component === undefined;
     const isBegun = text.lastIndexOf('-----BEGIN ') > text.lastIndexOf('-----END ') && keyBegin.test(text);
     this.#isInKey = isBegun || (isContinued && !text.includes('-----END '));
@@ -63,7 +63,7 @@ const keyBegin = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 
 /** Cuts at white space: the redaction would not recognize half a secret. */
 function shortened(text: string): string {
-  if (text.length <= longestText) return text;
-  const kept = text.slice(0, longestText);
-  return `${kept.slice(0, kept.search(/\s\S*$/) + 1)}… (${text.length} characters)`;
+  if (text.length <= maxTextLength) return text;
+  const prefix = text.slice(0, maxTextLength);
+  return `${prefix.slice(0, prefix.search(/\s\S*$/) + 1)}… (${text.length} characters)`;
 }

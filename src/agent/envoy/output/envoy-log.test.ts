@@ -67,51 +67,51 @@ test('treats an unknown level as text, including names of Object.prototype', () 
 });
 
 test('passes each line to the callback', () => {
-  const told: EnvoyLogLine[] = [];
-  const output = new EnvoyOutput(recordingLog().log, { onLine: (entry) => told.push(entry) });
+  const passed: EnvoyLogLine[] = [];
+  const output = new EnvoyOutput(recordingLog().log, { onLine: (entry) => passed.push(entry) });
   output.line(line('critical', 'bad'));
   output.line('at 1:19');
   output.line('');
-  expect(told).toEqual([
+  expect(passed).toEqual([
     { level: 'error', component: 'main', text: 'bad' },
     { level: 'error', text: 'at 1:19' },
   ]);
 });
 
 describe("exit reason in Envoy's log", () => {
-  const lastWordsAfter = (...lines: string[]): string => {
+  const reasonAfter = (...lines: string[]): string => {
     const output = new EnvoyOutput(recordingLog().log, { run });
     for (const each of lines) output.line(each);
-    return output.lastWords();
+    return output.exitReason();
   };
 
   test('is the error, without its continuation and later lines', () => {
-    expect(lastWordsAfter(line('critical', 'cannot bind'), 'cannot bind', line('info', 'exiting'))).toBe('cannot bind');
-    expect(lastWordsAfter(line('critical', 'bad field near 1:19'), 'bogus')).toBe('bad field near 1:19');
+    expect(reasonAfter(line('critical', 'cannot bind'), 'cannot bind', line('info', 'exiting'))).toBe('cannot bind');
+    expect(reasonAfter(line('critical', 'bad field near 1:19'), 'bogus')).toBe('bad field near 1:19');
   });
 
   test('is the text after the message that an error prints', () => {
     const reason = 'Proto constraint validation failed (ClusterValidationError.Name: value is required)';
-    expect(lastWordsAfter(line('critical', 'error initializing: static_resources {'), '}', `: ${reason}`)).toBe(reason);
+    expect(reasonAfter(line('critical', 'error initializing: static_resources {'), '}', `: ${reason}`)).toBe(reason);
   });
 
   test('is a line without prefix if Envoy could not log', () => {
-    expect(lastWordsAfter(line('warning', 'no limit'), 'unable to bind domain socket')).toBe(
+    expect(reasonAfter(line('warning', 'no limit'), 'unable to bind domain socket')).toBe(
       'unable to bind domain socket',
     );
   });
 
   test('is the crash, without stack frames', () => {
     const frames = ['Backtrace (use tools):', 'Envoy version: 1', 'Address mapping: 5', '#0: [0x7f]'];
-    expect(lastWordsAfter(...['Caught Segmentation fault', ...frames].map((text) => line('critical', text)))).toBe(
+    expect(reasonAfter(...['Caught Segmentation fault', ...frames].map((text) => line('critical', text)))).toBe(
       'Caught Segmentation fault',
     );
   });
 
   test('is the caught signal, unless an error explains more', () => {
     const caught = [line('warning', 'caught ENVOY_SIGTERM'), line('info', 'exiting')];
-    expect(lastWordsAfter(line('warning', 'no limit'), ...caught)).toBe('caught ENVOY_SIGTERM');
-    expect(lastWordsAfter(line('critical', 'cannot bind'), ...caught)).toBe('cannot bind');
+    expect(reasonAfter(line('warning', 'no limit'), ...caught)).toBe('caught ENVOY_SIGTERM');
+    expect(reasonAfter(line('critical', 'cannot bind'), ...caught)).toBe('cannot bind');
   });
 
   test('is empty if the last error is too old', () => {
@@ -119,7 +119,7 @@ describe("exit reason in Envoy's log", () => {
     const output = new EnvoyOutput(recordingLog().log, { run, now: () => now });
     output.line(line('error', 'a probe failed'));
     now = 60_000;
-    expect(output.lastWords()).toBe('');
+    expect(output.exitReason()).toBe('');
   });
 
   test('distinguishes a child that its parent refused', () => {

@@ -24,20 +24,20 @@ const levels: ReadonlyMap<string, Level> = new Map([
 /** Parses a line in the format `envoyLogFormat`; `undefined` if it has no such prefix. */
 export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
   const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
-  const known = level === undefined ? undefined : levels.get(level);
-  return known === undefined ? undefined : { level: known, component: component!, text: text! };
+  const knownLevel = level === undefined ? undefined : levels.get(level);
+  return knownLevel === undefined ? undefined : { level: knownLevel, component: component!, text: text! };
 }
 
-const longestLastWords = 400;
+const maxReasonLength = 400;
 /** Older messages do not explain the exit. */
-const lastWordsAgeMs = 5_000;
+const maxReasonAgeMs = 5_000;
 /** Logged as a warning, but the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 /**
  * Expected warnings during a hot restart or shutdown, and resets of connections to the agent's sockets for xDS and secrets, which last less than
  * 10 s at a hand-over. A longer loss, and a status without connection reset, stay warnings.
  */
-const routine: readonly RegExp[] = [
+const expectedWarnings: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
   /^terminating parent process$/,
   caughtSignal,
@@ -50,7 +50,7 @@ const loggedByAgent = /^\w+ gRPC config stream to xds-grpc closed( since \d+s ag
  * lines.
  */
 const endOfError = /^: (?=[A-Z])/;
-const refusal = 'previous envoy process is still initializing';
+const parentRefusal = 'previous envoy process is still initializing';
 
 export interface EnvoyOutputOptions {
   /** Identifies the process in log fields. */
@@ -67,8 +67,8 @@ export class EnvoyOutput {
   readonly #onLine: (line: EnvoyLogLine) => void;
   readonly #now: () => number;
   #level: Level = 'info';
-  #last: { text: string; weight: number; at: number } | undefined;
-  #refused = false;
+  #lastReason: { text: string; weight: number; at: number } | undefined;
+  #refusedByParent = false;
 
   constructor(log: Logger, { run, onLine = () => {}, now = Date.now }: EnvoyOutputOptions = {}) {
     this.#log = log;
@@ -79,12 +79,14 @@ export class EnvoyOutput {
 
   /** Envoy did not attach because its parent refused it (spec/envoy-hot-restart.md fact 1). */
   get refusedByParent(): boolean {
-    return this.#refused;
+    return this.#refusedByParent;
   }
 
   /** The most significant recent message: the reason if Envoy exits by itself. Otherwise empty. */
-  lastWords(): string {
-    return this.#last === undefined || this.#now() - this.#last.at > lastWordsAgeMs ? '' : this.#last.text;
+  exitReason(): string {
+    return this.#lastReason === undefined || this.#now() - this.#lastReason.at > maxReasonAgeMs
+      ? ''
+      : this.#lastReason.text;
   }
 
   line(line: string): void {
@@ -94,10 +96,10 @@ export class EnvoyOutput {
     const entry: EnvoyLogLine = parsed ?? { level: this.#level, text: line };
     const { level, component, text } = entry;
     this.#level = level;
-    this.#refused ||= text.includes(refusal);
+    this.#refusedByParent ||= text.includes(parentRefusal);
     const isEndOfError = parsed === undefined && level === 'error' && endOfError.test(text);
-    if (isEndOfError) this.#remember(text.replace(endOfError, ''), weightOf(level, text, false));
-    else this.#remember(text, weightOf(level, text, parsed === undefined));
+    if (isEndOfError) this.#rememberReason(text.replace(endOfError, ''), weightOf(level, text, false));
+    else this.#rememberReason(text, weightOf(level, text, parsed === undefined));
     this.#onLine(entry);
     this.#log.relay('envoy.output', logLevelOf(entry), text, {
       epoch: this.#run?.epoch,
@@ -106,10 +108,11 @@ export class EnvoyOutput {
     });
   }
 
-  #remember(text: string, weight: number): void {
+  #rememberReason(text: string, weight: number): void {
     const at = this.#now();
-    const before = this.#last === undefined || at - this.#last.at > lastWordsAgeMs ? 0 : this.#last.weight;
-    if (weight > 0 && weight >= before) this.#last = { text: shortened(text), weight, at };
+    const lastWeight =
+      this.#lastReason === undefined || at - this.#lastReason.at > maxReasonAgeMs ? 0 : this.#lastReason.weight;
+    if (weight > 0 && weight >= lastWeight) this.#lastReason = { text: shortened(text), weight, at };
   }
 }
 
@@ -117,20 +120,20 @@ export class EnvoyOutput {
 function logLevelOf({ level, text }: EnvoyLogLine): Level {
   if (level !== 'warn') return level;
   if (loggedByAgent.test(text)) return 'debug';
-  return routine.some((line) => line.test(text)) ? 'info' : level;
+  return expectedWarnings.some((line) => line.test(text)) ? 'info' : level;
 }
 
 /**
  * How well a line explains an exit: 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack
  * frames.
  */
-function weightOf(level: Level, text: string, bare: boolean): number {
+function weightOf(level: Level, text: string, hasNoPrefix: boolean): number {
   if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;
-  if (bare || caughtSignal.test(text)) return 1;
+  if (hasNoPrefix || caughtSignal.test(text)) return 1;
   return level === 'error' ? 2 : 0;
 }
 
 function shortened(text: string): string {
   const line = text.trim();
-  return line.length <= longestLastWords ? line : `${line.slice(0, longestLastWords)}…`;
+  return line.length <= maxReasonLength ? line : `${line.slice(0, maxReasonLength)}…`;
 }

@@ -38,13 +38,13 @@ export interface OutputChannels {
  */
 export function openOutputChannels(
   scratch: readonly ScratchParent[],
-  ownOutputIsFile = isStandardOutputFile(),
+  isOutputFile = isStandardOutputFile(),
 ): OutputChannels {
-  const inherited = ownOutputIsFile ? handedOn : undefined;
+  const inherited = isOutputFile ? inheritedOutput : undefined;
   const pipes = namedPipes(scratch, inherited === undefined ? 2 : 1);
   return {
-    stderr: pipes[0] ?? plain,
-    stdout: inherited ?? pipes[1] ?? (canBeOpened('/dev/stdout') ? handedOn : plain),
+    stderr: pipes[0] ?? nodePipe,
+    stdout: inherited ?? pipes[1] ?? (canBeOpened('/dev/stdout') ? inheritedOutput : nodePipe),
     release: () => release(pipes),
   };
 }
@@ -52,13 +52,13 @@ export function openOutputChannels(
 /** Opens the stderr of a child with no other output, as {@link openOutputChannels} does. */
 export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChannel & { release(): void } {
   const pipes = namedPipes(scratch, 1);
-  return { ...(pipes[0] ?? plain), release: () => release(pipes) };
+  return { ...(pipes[0] ?? nodePipe), release: () => release(pipes) };
 }
 
 /**
  * Pipes for a process that outlives this agent. The shell above the process also holds their read ends, and `life`, whose closing reports its exit.
  */
-export interface HeldChannels {
+export interface DetachedChannels {
   /** `readEnd` is undefined if the agent's standard output is a file. */
   readonly stdout: OutputChannel & { readonly readEnd: number | undefined };
   readonly stderr: NamedPipe;
@@ -72,18 +72,18 @@ export interface HeldChannels {
  *
  * @throws ChartpilotError FILE_UNWRITABLE if none of the folders is usable
  */
-export function openHeldChannels(
+export function openDetachedChannels(
   scratch: readonly ScratchParent[],
-  ownOutputIsFile = isStandardOutputFile(),
-): HeldChannels | undefined {
-  const pipes = namedPipes(scratch, ownOutputIsFile ? 2 : 3);
+  isOutputFile = isStandardOutputFile(),
+): DetachedChannels | undefined {
+  const pipes = namedPipes(scratch, isOutputFile ? 2 : 3);
   const [stderr, life, stdout] = pipes;
   if (stderr === undefined || life === undefined) return undefined;
-  return { stdout: stdout ?? { ...handedOn, readEnd: undefined }, stderr, life, release: () => release(pipes) };
+  return { stdout: stdout ?? { ...inheritedOutput, readEnd: undefined }, stderr, life, release: () => release(pipes) };
 }
 
-const handedOn: OutputChannel = { childEnd: 'inherit', stream: undefined };
-const plain: OutputChannel = { childEnd: 'pipe', stream: undefined };
+const inheritedOutput: OutputChannel = { childEnd: 'inherit', stream: undefined };
+const nodePipe: OutputChannel = { childEnd: 'pipe', stream: undefined };
 
 function release(pipes: readonly NamedPipe[]): void {
   for (const { childEnd } of pipes) closeSync(childEnd);

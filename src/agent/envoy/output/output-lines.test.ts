@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readLines, readWholeLines } from './output-lines.ts';
+import { readLineChunks, readLines } from './output-lines.ts';
 
 /** Reads output that arrives in these chunks. */
 async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; whole: Buffer[] }> {
@@ -10,7 +10,7 @@ async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; w
   const whole: Buffer[] = [];
   const read = Promise.all([
     readLines(stream, (line) => lines.push(line)),
-    readWholeLines(stream, (bytes) => void whole.push(bytes)),
+    readLineChunks(stream, (bytes) => void whole.push(bytes)),
   ]);
   for (const piece of pieces) stream.write(piece);
   stream.end();

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 
 /** Splits longer lines, so that a line without end does not fill the memory. */
-const longestLineBytes = 64 * 1024;
+const maxLineBytes = 64 * 1024;
 const lineEnd = 10;
 
 /**
@@ -11,7 +11,7 @@ const lineEnd = 10;
  * @returns a promise that resolves when the stream has ended; immediately if `stream` is null
  */
 export function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
-  return readWholeLines(stream, (lines) => {
+  return readLineChunks(stream, (lines) => {
     for (const line of lines.toString().replace(/\n$/, '').split('\n')) onLine(line.replace(/\r$/, ''));
     return undefined;
   });
@@ -22,13 +22,13 @@ export function readLines(stream: Readable | null, onLine: (line: string) => voi
  *
  * @param onLines may return a promise, until which the stream is paused
  */
-export function readWholeLines(
+export function readLineChunks(
   stream: Readable | null,
   onLines: (lines: Buffer) => Promise<void> | undefined,
 ): Promise<void> {
   if (stream === null) return Promise.resolve();
-  let rest: Buffer = Buffer.alloc(0);
-  const give = (bytes: Buffer): void => {
+  let incomplete: Buffer = Buffer.alloc(0);
+  const passOn = (bytes: Buffer): void => {
     if (bytes.length === 0) return;
     const relief = onLines(bytes.at(-1) === lineEnd ? bytes : Buffer.concat([bytes, Buffer.from('\n')]));
     if (relief === undefined) return;
@@ -36,15 +36,15 @@ export function readWholeLines(
     void relief.then(() => stream.resume());
   };
   stream.on('data', (chunk: Buffer) => {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const bytes = incomplete.length === 0 ? chunk : Buffer.concat([incomplete, chunk]);
     const end = bytes.lastIndexOf(lineEnd) + 1;
-    const isTooLong = bytes.length - end > longestLineBytes;
-    give(isTooLong ? bytes : bytes.subarray(0, end));
-    rest = isTooLong ? Buffer.alloc(0) : bytes.subarray(end);
+    const isTooLong = bytes.length - end > maxLineBytes;
+    passOn(isTooLong ? bytes : bytes.subarray(0, end));
+    incomplete = isTooLong ? Buffer.alloc(0) : bytes.subarray(end);
   });
   return new Promise((resolve) => {
     stream.once('close', () => {
-      give(rest);
+      passOn(incomplete);
       resolve();
     });
     // The exit that breaks the pipe is reported separately.

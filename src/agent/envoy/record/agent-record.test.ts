@@ -10,18 +10,18 @@ import { temporaryFolder, temporaryScratch } from '../../../../test/fixtures/rea
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { hostMs } from '../../../runtime/host-clock.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
-import { HeldEnvoy, withdrawStart } from '../held-envoy.ts';
-import { openHeldChannels } from '../output/output-channels.ts';
+import { DetachedEnvoy, withdrawStart } from '../detached-envoy.ts';
+import { openDetachedChannels } from '../output/output-channels.ts';
 import { AgentRecord, parseRecord } from './agent-record.ts';
-import { Neighbours } from './record-neighbours.ts';
-import { openLiving, ownerOf } from './record-owner.ts';
+import { OtherRecords } from './other-records.ts';
+import { markAlive, ownerStateOf } from './record-owner.ts';
 
 const live: EpochRecord = {
   ...{ name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 100, digest: 'd', binary: 'first', orders: 0 },
   ...{ phase: 'live', doomed: false },
 };
 
-const knows = (...epochs: EpochRecord[]): PersistedState => ({
+const stateWith = (...epochs: EpochRecord[]): PersistedState => ({
   ...{ desired: { digest: 'd', orders: 0, binary: 'first' }, epochs, recovery: 'none' },
   ...{ provenDigest: 'd', provenBinary: 'first' },
 });
@@ -35,10 +35,10 @@ function runDirectory(): string {
 }
 
 /** Starts `sleep` in place of Envoy. */
-async function startsProcess(record: AgentRecord, epoch: number): Promise<HeldEnvoy> {
-  const channels = openHeldChannels(temporaryScratch(), false)!;
-  const folder = record.processStarts({ ...live, epoch, configFile: 'envoy.json' });
-  const held = HeldEnvoy.start(folder, ['sleep', '60'], channels);
+async function startProcess(record: AgentRecord, epoch: number): Promise<DetachedEnvoy> {
+  const channels = openDetachedChannels(temporaryScratch(), false)!;
+  const folder = record.recordStart({ ...live, epoch, configFile: 'envoy.json' });
+  const held = DetachedEnvoy.start(folder, ['sleep', '60'], channels);
   channels.release();
   onTestFinished(async () => {
     // The shell writes the exit code before the folder is removed.
@@ -52,15 +52,15 @@ async function startsProcess(record: AgentRecord, epoch: number): Promise<HeldEn
 async function agentWithProcess(): Promise<{
   runDir: string;
   directory: string;
-  held: HeldEnvoy;
+  held: DetachedEnvoy;
   record: AgentRecord;
 }> {
   const runDir = runDirectory();
   const record = new AgentRecord(runDir);
-  record.keep([7, 8], sources);
-  record.supervisorKnows(knows({ ...live, phase: 'starting' }));
-  const held = await startsProcess(record, 0);
-  record.supervisorKnows(knows(live));
+  record.startRecording([7, 8], sources);
+  record.recordState(stateWith({ ...live, phase: 'starting' }));
+  const held = await startProcess(record, 0);
+  record.recordState(stateWith(live));
   return { runDir, directory: join(runDir, readdirSync(runDir)[0]!), held, record };
 }
 
@@ -80,8 +80,8 @@ describe('record of a killed agent', () => {
     const { runDir, record, held } = await agentWithProcess();
     held.kill('SIGKILL');
     await once(held, 'exit');
-    const next = await startsProcess(record, 0);
-    record.supervisorKnows(knows(live));
+    const next = await startProcess(record, 0);
+    record.recordState(stateWith(live));
     const found = await new AgentRecord(runDir).read();
     expect(found?.pidOf(live)).toBe(next.pid);
     expect(isAlive(next.pid)).toBe(true);
@@ -93,12 +93,12 @@ describe('record of a killed agent', () => {
     await new Promise((resolve) => held.once('exit', resolve));
     record.close();
     expect(readdirSync(runDir)).toEqual([]);
-    expect(new AgentRecord(runDir).isThere).toBe(false);
+    expect(new AgentRecord(runDir).exists).toBe(false);
   });
 
   test('omits an epoch whose process never started', async () => {
     const { runDir, record } = await agentWithProcess();
-    record.supervisorKnows(knows(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
+    record.recordState(stateWith(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
     const found = await new AgentRecord(runDir).read();
     expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
   });
@@ -106,7 +106,7 @@ describe('record of a killed agent', () => {
   test('omits a draining parent whose exit was handled, and restores the serving epoch', async () => {
     const { runDir, record, held } = await agentWithProcess();
     const parent: EpochRecord = { ...live, name: 'epoch-1', epoch: 1, phase: 'leaving' };
-    record.supervisorKnows(knows(live, parent));
+    record.recordState(stateWith(live, parent));
     const found = await new AgentRecord(runDir).read();
     expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
     expect(isAlive(held.pid)).toBe(true);
@@ -115,14 +115,14 @@ describe('record of a killed agent', () => {
   test('states how long a child may have been live unobserved before its parent drained', async () => {
     const { runDir, record } = await agentWithProcess();
     const startedFrom = hostMs();
-    await startsProcess(record, 1);
+    await startProcess(record, 1);
     const found = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
     const child = { ...live, name: 'epoch-1', epoch: 1 };
-    record.supervisorKnows(knows(live, { ...child, phase: 'starting' }));
+    record.recordState(stateWith(live, { ...child, phase: 'starting' }));
     const [, starting] = await found();
     expect(starting?.startedAtMs).toBeGreaterThanOrEqual(startedFrom);
     await sleep(60);
-    record.supervisorKnows(knows({ ...live, phase: 'leaving' }, child));
+    record.recordState(stateWith({ ...live, phase: 'leaving' }, child));
     const [left] = await found();
     expect(left?.unseenMs).toBeGreaterThanOrEqual(60);
     await sleep(60);
@@ -134,17 +134,17 @@ describe('record of a killed agent', () => {
     const parent = { ...live, phase: 'leaving' } as const;
     const child = { ...live, name: 'epoch-1', epoch: 1 };
     const found = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
-    await startsProcess(record, 1);
-    record.supervisorKnows(knows(parent, child));
-    record.supervisorKnows(knows(parent));
+    await startProcess(record, 1);
+    record.recordState(stateWith(parent, child));
+    record.recordState(stateWith(parent));
     await sleep(120);
-    record.supervisorKnows(knows(parent, { ...child, phase: 'starting' }));
+    record.recordState(stateWith(parent, { ...child, phase: 'starting' }));
     const [leaving] = await found();
     expect(leaving?.elapsedMs).toBeGreaterThanOrEqual(120);
     const seenFrom = hostMs();
-    record.supervisorKnows(knows(parent, child));
-    const [leavingAnew] = await found();
-    expect(leavingAnew?.elapsedMs).toBeLessThanOrEqual(hostMs() - seenFrom);
+    record.recordState(stateWith(parent, child));
+    const [restarted] = await found();
+    expect(restarted?.elapsedMs).toBeLessThanOrEqual(hostMs() - seenFrom);
   });
 
   test.each([
@@ -179,13 +179,13 @@ describe('record of a killed agent', () => {
   test('is rejected with a kill of shell and Envoy together, because an Envoy without its shell ends its parent', async () => {
     const runDir = runDirectory();
     const record = new AgentRecord(runDir);
-    record.keep([7, 8], sources);
-    const [ready, told] = [join(runDir, 'ready'), join(runDir, 'told')];
+    record.startRecording([7, 8], sources);
+    const [ready, terminated] = [join(runDir, 'ready'), join(runDir, 'told')];
     // Receives SIGTERM when its shell exits, as Envoy does.
-    const tied = `trap 'echo >${told}; exit' TERM; echo >${ready}; while :; do sleep 0.01; done`;
-    const folder = record.processStarts({ ...live, configFile: 'envoy.json' });
-    const channels = openHeldChannels(temporaryScratch(), false)!;
-    const held = HeldEnvoy.start(folder, ['setpriv', '--pdeathsig', 'TERM', 'sh', '-c', tied], channels);
+    const tied = `trap 'echo >${terminated}; exit' TERM; echo >${ready}; while :; do sleep 0.01; done`;
+    const folder = record.recordStart({ ...live, configFile: 'envoy.json' });
+    const channels = openDetachedChannels(temporaryScratch(), false)!;
+    const held = DetachedEnvoy.start(folder, ['setpriv', '--pdeathsig', 'TERM', 'sh', '-c', tied], channels);
     channels.release();
     await once(held, 'spawn');
     await eventually('it is tied', () => existsSync(ready));
@@ -193,7 +193,7 @@ describe('record of a killed agent', () => {
     rmSync(join(folder, 'envoy'));
     expect(record.endAll()).toHaveLength(1);
     await eventually('it is gone', () => !isAlive(pid));
-    expect(existsSync(told)).toBe(false);
+    expect(existsSync(terminated)).toBe(false);
   });
 
   test('leaves a process alone whose start time differs', async () => {
@@ -209,18 +209,18 @@ describe('record of a killed agent', () => {
 
 test('reports the exit code of an adopted process, even if it exited before the adoption', async () => {
   const runDir = runDirectory();
-  const start = (...command: string[]): HeldEnvoy => {
-    const channels = openHeldChannels(temporaryScratch(), false)!;
-    const held = HeldEnvoy.start(join(runDir, `envoy-${command.join('-').replace(/\W/g, '-')}`), command, channels);
+  const start = (...command: string[]): DetachedEnvoy => {
+    const channels = openDetachedChannels(temporaryScratch(), false)!;
+    const held = DetachedEnvoy.start(join(runDir, `envoy-${command.join('-').replace(/\W/g, '-')}`), command, channels);
     channels.release();
     return held;
   };
-  const exitOf = (held: HeldEnvoy) => new Promise((resolve) => held.once('exit', (...end) => resolve(end)));
+  const exitOf = (held: DetachedEnvoy) => new Promise((resolve) => held.once('exit', (...end) => resolve(end)));
   const slow = start('sleep', '60');
   await new Promise<void>((resolve) => slow.once('spawn', resolve));
   // Before `exec`, the process is a copy of its shell, which ignores SIGTERM.
   await eventually('it is no shell any more', () => readFileSync(`/proc/${slow.pid}/comm`, 'utf8') === 'sleep\n');
-  const adopted = HeldEnvoy.adopt(slow.folder)!;
+  const adopted = DetachedEnvoy.adopt(slow.folder)!;
   expect(adopted.pid).toBe(slow.pid);
   const ends = [exitOf(slow), exitOf(adopted)];
   expect(adopted.kill('SIGTERM')).toBe(true);
@@ -232,12 +232,12 @@ test('reports the exit code of an adopted process, even if it exited before the 
 
   const quick = start('sh', '-c', 'exit 3');
   expect(await exitOf(quick)).toEqual([3, null]);
-  expect(await exitOf(HeldEnvoy.adopt(quick.folder)!)).toEqual([3, null]);
+  expect(await exitOf(DetachedEnvoy.adopt(quick.folder)!)).toEqual([3, null]);
 });
 
 test('reports exit code 127 for a missing command', async () => {
-  const channels = openHeldChannels(temporaryScratch(), false)!;
-  const held = HeldEnvoy.start(join(runDirectory(), 'envoy-x'), ['/nowhere/envoy'], channels);
+  const channels = openDetachedChannels(temporaryScratch(), false)!;
+  const held = DetachedEnvoy.start(join(runDirectory(), 'envoy-x'), ['/nowhere/envoy'], channels);
   channels.release();
   expect(await new Promise((resolve) => held.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
 });
@@ -257,47 +257,47 @@ describe('records of other containers in the same run directory', () => {
   /** @param boot another boot ID (default: of this host) */
   function neighbour({ boot, isOfOwnNamespace = false }: { boot?: string; isOfOwnNamespace?: boolean } = {}) {
     const runDir = runDirectory();
-    const own = new AgentRecord(runDir).directory;
-    const [, namespace = '', start = ''] = /live-restore-(\d+)-(\d+)$/.exec(own) ?? [];
+    const ownDirectory = new AgentRecord(runDir).directory;
+    const [, namespace = '', start = ''] = /live-restore-(\d+)-(\d+)$/.exec(ownDirectory) ?? [];
     const directory = join(
       runDir,
       `live-restore-${isOfOwnNamespace ? namespace : Number(namespace) + 1}-${Number(start) + 1}`,
     );
     mkdirSync(join(directory, 'envoy-7-0-1-1-0'), { recursive: true });
-    const living = openLiving(directory)!;
+    const living = markAlive(directory)!;
     if (boot !== undefined) writeFileSync(join(directory, 'boot'), boot);
-    return { runDir, own, directory, living };
+    return { runDir, ownDirectory, directory, living };
   }
   const soonMs = 20;
-  const look = async (runDir: string, own: string): Promise<Neighbours> => {
-    const neighbours = new Neighbours(runDir, own, soonMs);
+  const checkTwice = async (runDir: string, ownDirectory: string): Promise<OtherRecords> => {
+    const neighbours = new OtherRecords(runDir, ownDirectory, soonMs);
     await sleep(5 * soonMs);
     return neighbours;
   };
 
   test('are kept if their owner is alive', async () => {
-    const { runDir, own, directory, living } = neighbour();
-    expect(ownerOf(directory)).toBe('lives');
-    expect((await look(runDir, own)).unknown).toEqual([]);
+    const { runDir, ownDirectory, directory, living } = neighbour();
+    expect(ownerStateOf(directory)).toBe('alive');
+    expect((await checkTwice(runDir, ownDirectory)).unknownOwners).toEqual([]);
     expect(existsSync(directory)).toBe(true);
     closeSync(living);
   });
 
   test('are removed at the second check if their owner has exited', async () => {
-    const { runDir, own, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbour();
     closeSync(living);
-    const neighbours = new Neighbours(runDir, own, soonMs);
-    expect([existsSync(directory), ownerOf(directory), neighbours.unknown]).toEqual([true, 'gone', []]);
+    const neighbours = new OtherRecords(runDir, ownDirectory, soonMs);
+    expect([existsSync(directory), ownerStateOf(directory), neighbours.unknownOwners]).toEqual([true, 'exited', []]);
     await eventually('it is removed', () => !existsSync(directory));
-    expect(existsSync(own)).toBe(true);
+    expect(existsSync(ownDirectory)).toBe(true);
   });
 
   test('are kept if their next agent starts between the two checks', async () => {
-    const { runDir, own, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbour();
     closeSync(living);
-    const looking = look(runDir, own);
-    const again = openLiving(directory)!;
-    await looking;
+    const checking = checkTwice(runDir, ownDirectory);
+    const again = markAlive(directory)!;
+    await checking;
     expect(existsSync(directory)).toBe(true);
     closeSync(again);
   });
@@ -307,50 +307,50 @@ describe('records of other containers in the same run directory', () => {
     ['without a boot ID', (directory: string) => rmSync(join(directory, 'boot'))],
     ['without its pipe', (directory: string) => rmSync(join(directory, 'living'))],
   ])('are kept and reported if their owner is unknown, such as one %s', async (_, change) => {
-    const { runDir, own, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbour();
     closeSync(living);
     change(directory);
-    expect((await look(runDir, own)).unknown).toEqual([directory]);
+    expect((await checkTwice(runDir, ownDirectory)).unknownOwners).toEqual([directory]);
     expect(existsSync(directory)).toBe(true);
   });
 
   test('are removed at once if they are of an earlier PID namespace with the same number, unless of another host', async () => {
-    const gone = neighbour({ isOfOwnNamespace: true });
-    new Neighbours(gone.runDir, gone.own).stop();
-    expect(existsSync(gone.directory)).toBe(false);
+    const earlier = neighbour({ isOfOwnNamespace: true });
+    new OtherRecords(earlier.runDir, earlier.ownDirectory).stop();
+    expect(existsSync(earlier.directory)).toBe(false);
     const other = neighbour({ isOfOwnNamespace: true, boot: 'another' });
-    expect((await look(other.runDir, other.own)).unknown).toEqual([other.directory]);
+    expect((await checkTwice(other.runDir, other.ownDirectory)).unknownOwners).toEqual([other.directory]);
     expect(existsSync(other.directory)).toBe(true);
-    for (const { living } of [gone, other]) closeSync(living);
+    for (const { living } of [earlier, other]) closeSync(living);
   });
 
   test('have a living owner while the shell of an Envoy runs without an agent', async () => {
     const directory = runDirectory();
-    const living = openLiving(directory)!;
-    const channels = openHeldChannels(temporaryScratch(), false)!;
-    const held = HeldEnvoy.start(join(directory, 'envoy-1'), ['sleep', '60'], channels, living);
+    const living = markAlive(directory)!;
+    const channels = openDetachedChannels(temporaryScratch(), false)!;
+    const held = DetachedEnvoy.start(join(directory, 'envoy-1'), ['sleep', '60'], channels, living);
     channels.release();
     closeSync(living);
     await once(held, 'spawn');
-    expect(ownerOf(directory)).toBe('lives');
+    expect(ownerStateOf(directory)).toBe('alive');
     held.kill('SIGKILL');
     await once(held, 'exit');
-    expect(ownerOf(directory)).toBe('gone');
+    expect(ownerStateOf(directory)).toBe('exited');
   });
 });
 
 test('rejects or validates a randomly damaged record without throwing, and accepts only folders of its own directory', () => {
   const runDir = runDirectory();
   const record = new AgentRecord(runDir);
-  record.keep([7, 8], sources);
-  record.processStarts({ ...live, configFile: 'envoy.json' });
-  record.supervisorKnows(knows(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
+  record.startRecording([7, 8], sources);
+  record.recordStart({ ...live, configFile: 'envoy.json' });
+  record.recordState(stateWith(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
   const text = readFileSync(join(runDir, readdirSync(runDir)[0]!, 'record.json'), 'utf8');
   expect(parseRecord(text)).toBeDefined();
   const draw = randomOf(7);
   const pick = (below: number): number => Math.floor(draw() * below);
   const hostile = ['"', '{', ']', '-', '0', '9'.repeat(20), '../', '\\u0000', 'null', '__proto__', '\uFFFD', 'e999'];
-  let believed = 0;
+  let accepted = 0;
   for (let round = 0; round < 20_000; round++) {
     let changed = text;
     for (let change = pick(3); change >= 0; change--) {
@@ -363,7 +363,7 @@ test('rejects or validates a randomly damaged record without throwing, and accep
     }
     const read = parseRecord(changed);
     if (read === undefined) continue;
-    believed++;
+    accepted++;
     for (const { folder, baseId } of read.processes) {
       expect(folder).toMatch(/^envoy-[\d-]+$/);
       expect(Number.isSafeInteger(baseId)).toBe(true);
@@ -374,7 +374,7 @@ test('rejects or validates a randomly damaged record without throwing, and accep
     }
   }
   // Accepted records differ only in digits and texts.
-  expect(believed).toBeGreaterThan(100);
+  expect(accepted).toBeGreaterThan(100);
 });
 
 test('rejects incomplete records', () => {

@@ -1,5 +1,5 @@
 /**
- * State that a killed agent leaves for the next agent of its container: a record file, and a folder for each Envoy (held-envoy.ts). The file is
+ * State that a killed agent leaves for the next agent of its container: a record file, and a folder for each Envoy (detached-envoy.ts). The file is
  * replaced atomically before the recorded action happens. If the record is invalid, the next agent kills all recorded processes and starts as if
  * there were no record.
  */
@@ -13,26 +13,26 @@ import { ensureRunDir, requireOwnDirectory } from '../../../runtime/files/run-di
 import { hostMs } from '../../../runtime/host-clock.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
+import { envoyIn, killDetached, withdrawStart } from '../detached-envoy.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from '../envoy-binaries.ts';
-import { endHeld, envoyIn, withdrawStart } from '../held-envoy.ts';
-import { removeQuietly, textOf } from '../quiet-files.ts';
-import { unwritable } from '../scratch-folder.ts';
-import type { EnvoyRun } from '../serving-envoy.ts';
-import { containerIdentity, Neighbours } from './record-neighbours.ts';
-import { openLiving } from './record-owner.ts';
+import { readTextQuietly, removeQuietly } from '../quiet-files.ts';
+import { unwritableError } from '../scratch-folder.ts';
+import type { EpochId } from '../serving-envoy.ts';
+import { containerIdentity, OtherRecords } from './other-records.ts';
+import { markAlive } from './record-owner.ts';
 
 /** Version of the format. For another version, the next agent kills the recorded Envoys and starts a new one. */
 export const recordFormat = 3;
-const mostBytes = 64 * 1024;
-const mostEpochs = 8;
+const maxRecordBytes = 64 * 1024;
+const maxEpochs = 8;
 /** How long to wait for the files of a shell that was just started. */
-const beginLimitMs = 500;
-const beginPollMs = 5;
+const startLimitMs = 500;
+const startPollMs = 5;
 
-export const recordIn = (directory: string): string => join(directory, 'record.json');
+export const recordPath = (directory: string): string => join(directory, 'record.json');
 
 /** An Envoy that was started or is about to be. */
-interface KeptProcess extends EnvoyRun {
+interface RecordedProcess extends EpochId {
   /** Name of the Envoy's folder, next to the record. */
   readonly folder: string;
   readonly configFile: string;
@@ -41,13 +41,13 @@ interface KeptProcess extends EnvoyRun {
   readonly startedAtMs: number;
 }
 
-interface KeptRecord {
+interface RecordContent {
   readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
   readonly knowledge: PersistedState;
   /** When each epoch entered its phase; the key is the epoch's name. */
   readonly since: Readonly<Record<string, number>>;
-  readonly processes: readonly KeptProcess[];
+  readonly processes: readonly RecordedProcess[];
   readonly binaries: readonly DescribedBinary[];
 }
 
@@ -60,16 +60,16 @@ export class AgentRecord {
   readonly #directory: string;
   /** Open file that marks this container as alive for agents of other containers; `undefined` if named pipes are unavailable. */
   readonly living: number | undefined;
-  readonly #neighbours: Neighbours;
+  readonly #otherRecords: OtherRecords;
   #sources: RecordSources | undefined;
   #baseIds: readonly number[] = [];
   #knowledge: PersistedState | undefined;
   #since: Record<string, number> = {};
-  #processes: readonly KeptProcess[] = [];
-  #started = 0;
-  #written = '';
+  #processes: readonly RecordedProcess[] = [];
+  #startCount = 0;
+  #writtenText = '';
   /** Content of the file, or its intended content if it could not be written. */
-  #newest: KeptRecord | undefined;
+  #current: RecordContent | undefined;
 
   /**
    * Opens the record of the container of this process, identified by its PID namespace.
@@ -84,15 +84,15 @@ export class AgentRecord {
       // Processes named in this directory are adopted or killed. In a shared run directory, another user may have created it.
       requireOwnDirectory(this.#directory);
     } catch (error) {
-      throw unwritable(this.#directory, error, '--runDir');
+      throw unwritableError(this.#directory, error, '--runDir');
     }
-    this.living = openLiving(this.#directory);
-    this.#neighbours = new Neighbours(runDir, this.#directory);
+    this.living = markAlive(this.#directory);
+    this.#otherRecords = new OtherRecords(runDir, this.#directory);
   }
 
   /** Directories of other containers that may or may not be alive. */
   get unknownOwners(): readonly string[] {
-    return this.#neighbours.unknown;
+    return this.#otherRecords.unknownOwners;
   }
 
   get directory(): string {
@@ -101,7 +101,7 @@ export class AgentRecord {
 
   /** Base IDs of the agent that wrote the record; `undefined` if there is no valid record. */
   get baseIds(): readonly number[] | undefined {
-    return (parseRecord(this.#text) ?? this.#newest)?.baseIds;
+    return (parseRecord(this.#text) ?? this.#current)?.baseIds;
   }
 
   /**
@@ -109,54 +109,54 @@ export class AgentRecord {
    *
    * @throws Error if the file cannot be written or has other content
    */
-  require(): void {
-    this.#written = '';
+  requireWritten(): void {
+    this.#writtenText = '';
     this.#write();
-    if (this.#newest === undefined || this.#text !== this.#written)
+    if (this.#current === undefined || this.#text !== this.#writtenText)
       throw new Error('state record not written: check the disk and the permissions of the run directory');
   }
 
   /** Whether a previous agent left a record or Envoys. */
-  get isThere(): boolean {
+  get exists(): boolean {
     return this.#text !== '' || this.#folders().length > 0;
   }
 
   /** Reads the state that a killed agent left. Kills its Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
     // If no agent took over what this agent handed over, its own record is valid, even if the file could not be written.
-    const kept = parseRecord(this.#text) ?? this.#newest;
-    const adoption = kept && (await this.#adoptionOf(kept));
-    if (kept === undefined || adoption === undefined) {
+    const recorded = parseRecord(this.#text) ?? this.#current;
+    const adoption = recorded && (await this.#adoptionOf(recorded));
+    if (recorded === undefined || adoption === undefined) {
       this.endAll();
       return undefined;
     }
-    this.#processes = kept.processes;
-    this.#since = { ...kept.since };
-    this.#baseIds = kept.baseIds;
-    const { baseIds, binaries } = kept;
+    this.#processes = recorded.processes;
+    this.#since = { ...recorded.since };
+    this.#baseIds = recorded.baseIds;
+    const { baseIds, binaries } = recorded;
     return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
   }
 
   /** Starts to write the record at each change. */
-  keep(baseIds: readonly number[], sources: RecordSources): void {
+  startRecording(baseIds: readonly number[], sources: RecordSources): void {
     this.#baseIds = baseIds;
     this.#sources = sources;
   }
 
   /** State of the supervisor as last recorded. */
-  supervisorKnows(knowledge: PersistedState): void {
-    const before = this.#knowledge;
+  recordState(knowledge: PersistedState): void {
+    const previous = this.#knowledge;
     this.#knowledge = knowledge;
-    const phases = new Map(before?.epochs.map(({ name, phase }) => [name, phase]));
-    const isKnown = ({ name, phase }: EpochRecord): boolean => before === undefined || phases.get(name) === phase;
+    const phases = new Map(previous?.epochs.map(({ name, phase }) => [name, phase]));
+    const isUnchanged = ({ name, phase }: EpochRecord): boolean => previous === undefined || phases.get(name) === phase;
     // A parent's shutdown time restarts when a new child is live in place of a failed one.
-    const news = knowledge.epochs.filter((epoch) => epoch.phase === 'live' && !isKnown(epoch));
+    const newlyLive = knowledge.epochs.filter((epoch) => epoch.phase === 'live' && !isUnchanged(epoch));
     const isSuperseded = ({ phase, baseId, epoch }: EpochRecord): boolean =>
-      phase === 'leaving' && news.some((child) => child.baseId === baseId && child.epoch === epoch + 1);
+      phase === 'leaving' && newlyLive.some((child) => child.baseId === baseId && child.epoch === epoch + 1);
     this.#since = Object.fromEntries(
       knowledge.epochs.map((epoch) => {
-        const goesOn = isKnown(epoch) && !isSuperseded(epoch);
-        return [epoch.name, (goesOn ? this.#since[epoch.name] : undefined) ?? hostMs()];
+        const isContinued = isUnchanged(epoch) && !isSuperseded(epoch);
+        return [epoch.name, (isContinued ? this.#since[epoch.name] : undefined) ?? hostMs()];
       }),
     );
     this.#write();
@@ -167,35 +167,35 @@ export class AgentRecord {
    *
    * @returns the folder for it
    */
-  processStarts({
+  recordStart({
     epoch,
     baseId,
     adminPort,
     configFile,
-  }: Pick<KeptProcess, keyof EnvoyRun | 'adminPort' | 'configFile'>): string {
-    const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#started++}`;
-    const others = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
+  }: Pick<RecordedProcess, keyof EpochId | 'adminPort' | 'configFile'>): string {
+    const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#startCount++}`;
+    const otherProcesses = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
     // An agent that was about to take over has observed this process's exit and left its folder, which the record no longer names.
-    const earlier = this.#processes.filter((other) => !others.includes(other));
-    for (const process of earlier) endHeld(join(this.#directory, process.folder));
-    this.#processes = [...others, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
+    const earlier = this.#processes.filter((other) => !otherProcesses.includes(other));
+    for (const process of earlier) killDetached(join(this.#directory, process.folder));
+    this.#processes = [...otherProcesses, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
     this.#write();
     return join(this.#directory, folder);
   }
 
   /** Folder of an Envoy that another agent has started. */
-  folderOf({ epoch, baseId }: EnvoyRun): string | undefined {
-    const kept = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
-    return kept && join(this.#directory, kept.folder);
+  folderOf({ epoch, baseId }: EpochId): string | undefined {
+    const recorded = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
+    return recorded && join(this.#directory, recorded.folder);
   }
 
   /** Kills all recorded Envoys and removes the record. */
   endAll(): number[] {
-    const killed = this.#folders().flatMap((folder) => endHeld(join(this.#directory, folder)));
+    const killed = this.#folders().flatMap((folder) => killDetached(join(this.#directory, folder)));
     this.#processes = [];
     this.#knowledge = undefined;
-    this.#newest = undefined;
-    this.#written = '';
+    this.#current = undefined;
+    this.#writtenText = '';
     removeQuietly(this.#file);
     return killed;
   }
@@ -203,71 +203,71 @@ export class AgentRecord {
   /** Removes the record after the last Envoy has exited. */
   close(): void {
     this.endAll();
-    this.#neighbours.stop();
+    this.#otherRecords.stop();
     this.#sources = undefined;
     removeQuietly(this.#directory);
   }
 
   get #file(): string {
-    return recordIn(this.#directory);
+    return recordPath(this.#directory);
   }
 
   /** Empty if the file is missing or too large. */
   get #text(): string {
-    const text = textOf(this.#file);
-    return text.length > mostBytes ? '' : text;
+    const text = readTextQuietly(this.#file);
+    return text.length > maxRecordBytes ? '' : text;
   }
 
   #folders(): string[] {
     return namesIn(this.#directory).filter((name) => name.startsWith('envoy-'));
   }
 
-  #pidOf(run: EnvoyRun): number | undefined {
+  #pidOf(run: EpochId): number | undefined {
     const folder = this.folderOf(run);
     return folder === undefined ? undefined : envoyIn(folder)?.pid;
   }
 
   /** Builds the state to adopt; `undefined` if the record does not match the processes. */
-  async #adoptionOf({ knowledge, since, processes }: KeptRecord): Promise<Adoption | undefined> {
+  async #adoptionOf({ knowledge, since, processes }: RecordContent): Promise<Adoption | undefined> {
     const epochs: AdoptedEpoch[] = [];
     for (const record of knowledge.epochs) {
-      const kept = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
+      const recorded = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
       // The agent was killed before it prepared the epoch, or before the shell started.
-      if (kept === undefined || !(await this.#hasBegun(kept.folder))) {
-        if (record.phase === 'starting' || this.#isOver(record.phase, kept?.folder)) continue;
+      if (recorded === undefined || !(await this.#hasStarted(recorded.folder))) {
+        if (record.phase === 'starting' || this.#hasEnded(record.phase, recorded?.folder)) continue;
         return undefined;
       }
-      const begun = since[record.name] ?? kept.startedAtMs;
-      const elapsedMs = Math.max(0, hostMs() - begun);
-      const unseenMs = unseenMsOf(record, processes, begun);
-      const { startedAtMs } = kept;
+      const phaseStart = since[record.name] ?? recorded.startedAtMs;
+      const elapsedMs = Math.max(0, hostMs() - phaseStart);
+      const unseenMs = unseenMsOf(record, processes, phaseStart);
+      const { startedAtMs } = recorded;
       // The port is recorded when the process starts, possibly before the supervisor recorded it.
-      const { configFile, adminPort } = kept;
+      const { configFile, adminPort } = recorded;
       epochs.push({ ...record, adminPort, configFile, startedAtMs, elapsedMs, unseenMs });
     }
     const known = new Set(processes.map(({ folder }) => folder));
-    const isStrange = this.#folders().some((folder) => !known.has(folder));
-    if (isStrange || epochs.length === 0) return undefined;
+    const hasUnknownFolder = this.#folders().some((folder) => !known.has(folder));
+    if (hasUnknownFolder || epochs.length === 0) return undefined;
     for (const process of processes) {
       const isAdopted = epochs.some(({ epoch, baseId }) => epoch === process.epoch && baseId === process.baseId);
       // The killed agent had already removed the epoch of this process.
-      if (!isAdopted) endHeld(join(this.#directory, process.folder));
+      if (!isAdopted) killDetached(join(this.#directory, process.folder));
     }
     return { ...knowledge, epochs };
   }
 
   /** Whether the exit of an unneeded Envoy was handled, which removes its folder: nothing is left to adopt. */
-  #isOver(phase: EpochRecord['phase'], folder: string | undefined): boolean {
+  #hasEnded(phase: EpochRecord['phase'], folder: string | undefined): boolean {
     if (phase !== 'leaving' && phase !== 'retiring') return false;
     return folder === undefined || !existsSync(join(this.#directory, folder));
   }
 
-  async #hasBegun(name: string): Promise<boolean> {
+  async #hasStarted(name: string): Promise<boolean> {
     const folder = join(this.#directory, name);
-    const deadline = performance.now() + beginLimitMs;
+    const deadline = performance.now() + startLimitMs;
     while (envoyIn(folder) === undefined) {
       if (withdrawStart(folder) || performance.now() > deadline) return false;
-      await sleep(beginPollMs);
+      await sleep(startPollMs);
     }
     return true;
   }
@@ -277,7 +277,7 @@ export class AgentRecord {
     if (this.#sources === undefined || this.#knowledge === undefined) return;
     const living = new Set(this.#folders());
     const latest = this.#processes.at(-1);
-    const record: KeptRecord = {
+    const record: RecordContent = {
       format: recordFormat,
       baseIds: this.#baseIds,
       knowledge: this.#knowledge,
@@ -286,11 +286,11 @@ export class AgentRecord {
       binaries: this.#sources.binaries.describe(),
     };
     const text = JSON.stringify(record);
-    this.#newest = record;
-    if (text === this.#written) return;
+    this.#current = record;
+    if (text === this.#writtenText) return;
     try {
       replaceFileSync(this.#file, text);
-      this.#written = text;
+      this.#writtenText = text;
     } catch {
       // Remove the old record: it describes Envoys that have changed since.
       removeQuietly(this.#file);
@@ -298,17 +298,21 @@ export class AgentRecord {
   }
 }
 
-export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'binaries'> {
+export interface FoundRecord extends Pick<RecordContent, 'baseIds' | 'binaries'> {
   readonly adoption: Adoption;
   /** PID of a recorded Envoy; `undefined` if not recorded. */
-  pidOf(run: EnvoyRun): number | undefined;
+  pidOf(run: EpochId): number | undefined;
 }
 
 /** For a draining epoch, how long its child may have been live unobserved, in milliseconds: at most since its start. */
-function unseenMsOf({ epoch, baseId, phase }: EpochRecord, processes: readonly KeptProcess[], begun: number): number {
+function unseenMsOf(
+  { epoch, baseId, phase }: EpochRecord,
+  processes: readonly RecordedProcess[],
+  phaseStart: number,
+): number {
   if (phase !== 'leaving') return 0;
   const child = processes.find((other) => other.epoch === epoch + 1 && other.baseId === baseId);
-  return child === undefined ? 0 : Math.max(0, begun - child.startedAtMs);
+  return child === undefined ? 0 : Math.max(0, phaseStart - child.startedAtMs);
 }
 
 /** Pins the binaries of the adopted Envoys again. Replaces binaries that are missing by the serving Envoy's or the first one. */
@@ -323,25 +327,29 @@ export function restoreBinaries(
     if (binaries.restore(binary, running && pidOf(running))) held.add(binary.name);
   }
   const serving = epochs.findLast(({ phase }) => phase === 'live')?.binary ?? firstBinary;
-  const instead = (name: string): string => (held.has(name) ? name : held.has(serving) ? serving : firstBinary);
-  return { ...adoption, desired: { ...desired, binary: instead(desired.binary) }, provenBinary: instead(provenBinary) };
+  const replacementFor = (name: string): string => (held.has(name) ? name : held.has(serving) ? serving : firstBinary);
+  return {
+    ...adoption,
+    desired: { ...desired, binary: replacementFor(desired.binary) },
+    provenBinary: replacementFor(provenBinary),
+  };
 }
 
 /** `undefined` unless all of the record is valid. */
-export function parseRecord(text: string): KeptRecord | undefined {
-  const record = parsed(text);
+export function parseRecord(text: string): RecordContent | undefined {
+  const record = parseJson(text);
   if (!isObject(record) || record.format !== recordFormat) return undefined;
   const { baseIds, knowledge, since, processes, binaries } = record;
-  const isWhole =
+  const isValid =
     isList(baseIds, isBaseId, 2) &&
     baseIds.length > 0 &&
-    isKnowledge(knowledge) &&
+    isPersistedState(knowledge) &&
     isObject(since) &&
     Object.values(since).every(isCount) &&
-    isList(processes, isProcess, 4 * mostEpochs) &&
-    isList(binaries, isDescribedBinary, 4 * mostEpochs) &&
+    isList(processes, isProcess, 4 * maxEpochs) &&
+    isList(binaries, isDescribedBinary, 4 * maxEpochs) &&
     knowledge.epochs.every(({ baseId }) => baseIds.includes(baseId));
-  return isWhole ? (record as unknown as KeptRecord) : undefined;
+  return isValid ? (record as unknown as RecordContent) : undefined;
 }
 
 function namesIn(directory: string): string[] {
@@ -352,7 +360,7 @@ function namesIn(directory: string): string[] {
   }
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -366,21 +374,20 @@ const isBaseId = (value: unknown): value is number => isCount(value) && value <=
 const isPort = (value: unknown): value is number => isCount(value) && value <= 65_535;
 const isOneOf = (value: unknown, ...allowed: readonly unknown[]): boolean => allowed.includes(value);
 
-function isList<A>(value: unknown, isItem: (item: unknown) => item is A, most: number): value is A[] {
-  return Array.isArray(value) && value.length <= most && value.every(isItem);
+function isList<A>(value: unknown, isItem: (item: unknown) => item is A, max: number): value is A[] {
+  return Array.isArray(value) && value.length <= max && value.every(isItem);
 }
 
-function isKnowledge(value: unknown): value is PersistedState {
+function isPersistedState(value: unknown): value is PersistedState {
   if (!isObject(value)) return false;
   const { desired, epochs, recovery, provenDigest, provenBinary, restart } = value;
   const isDesired = isObject(desired) && isText(desired.digest) && isCount(desired.orders) && isText(desired.binary);
-  if (!isDesired || !isList(epochs, isEpoch, mostEpochs) || !isText(provenDigest) || !isText(provenBinary))
-    return false;
-  const count = (wanted: EpochRecord['phase']): number => epochs.filter(({ phase }) => phase === wanted).length;
-  const isOneEach = new Set(epochs.map(({ name }) => name)).size === epochs.length;
+  if (!isDesired || !isList(epochs, isEpoch, maxEpochs) || !isText(provenDigest) || !isText(provenBinary)) return false;
+  const count = (counted: EpochRecord['phase']): number => epochs.filter(({ phase }) => phase === counted).length;
+  const hasUniqueNames = new Set(epochs.map(({ name }) => name)).size === epochs.length;
   const isRestart = restart === undefined || (isObject(restart) && isText(restart.name) && isText(restart.reason));
   return (
-    isOneEach &&
+    hasUniqueNames &&
     count('live') <= 1 &&
     count('starting') <= 1 &&
     isOneOf(recovery, 'none', 'repair', 'replace') &&
@@ -407,7 +414,7 @@ function isEpoch(value: unknown): value is EpochRecord {
 }
 
 /** Validates an entry of `processes`. Its folder must be directly in the record's directory. */
-function isProcess(value: unknown): value is KeptProcess {
+function isProcess(value: unknown): value is RecordedProcess {
   if (!isObject(value)) return false;
   const { epoch, baseId, folder, configFile, adminPort, startedAtMs } = value;
   const isFolder = isText(folder) && /^envoy-[\d-]{1,100}$/.test(folder);

@@ -7,9 +7,9 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
-import { textOf } from '../quiet-files.ts';
+import { readTextQuietly } from '../quiet-files.ts';
 
-export type OwnerLife = 'lives' | 'gone' | 'unknown';
+export type OwnerState = 'alive' | 'exited' | 'unknown';
 
 const pipeIn = (directory: string): string => join(directory, 'living');
 const bootIn = (directory: string): string => join(directory, 'boot');
@@ -24,14 +24,15 @@ function bootId(): string {
 }
 
 /** Whether a record's directory was created since this host was booted. */
-export const isOfThisBoot = (directory: string): boolean => bootId() !== '' && textOf(bootIn(directory)) === bootId();
+export const isOfThisBoot = (directory: string): boolean =>
+  bootId() !== '' && readTextQuietly(bootIn(directory)) === bootId();
 
 /**
  * Marks the container as alive until this file is closed, also by the processes that inherit it.
  *
  * @returns undefined if the file system has no named pipes or the host no `mkfifo`
  */
-export function openLiving(directory: string): number | undefined {
+export function markAlive(directory: string): number | undefined {
   const path = pipeIn(directory);
   try {
     if (!existsSync(path)) {
@@ -44,12 +45,12 @@ export function openLiving(directory: string): number | undefined {
   }
 }
 
-export function ownerOf(directory: string): OwnerLife {
+export function ownerStateOf(directory: string): OwnerState {
   if (!isOfThisBoot(directory)) return 'unknown';
   try {
     closeSync(openSync(pipeIn(directory), constants.O_WRONLY | constants.O_NONBLOCK));
-    return 'lives';
+    return 'alive';
   } catch (error) {
-    return isSystemError(error, 'ENXIO') ? 'gone' : 'unknown';
+    return isSystemError(error, 'ENXIO') ? 'exited' : 'unknown';
   }
 }

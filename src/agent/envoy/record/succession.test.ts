@@ -14,27 +14,27 @@ async function listening(prepare: (path: string) => void = () => {}) {
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'succession');
   prepare(path);
-  const told: string[] = [];
+  const events: string[] = [];
   const parent = setup({ actors: { link: new SuccessionServer(folder.path, () => {}).link } }).createMachine({
     invoke: { id: 'link', src: 'link' },
-    on: { '*': { actions: ({ event }) => told.push(event.type) } },
+    on: { '*': { actions: ({ event }) => events.push(event.type) } },
   });
   const actor = createActor(parent).start();
   onTestFinished(() => void actor.stop());
-  return { path, told };
+  return { path, events };
 }
 
 test('reports a removed hand-over socket', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
-  const { path, told } = await listening();
+  const { path, events } = await listening();
   await eventually('it listens', () => existsSync(path));
   vi.advanceTimersByTime(20_000);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
   rmSync(path);
   writeFileSync(path, 'no socket');
   vi.advanceTimersByTime(10_000);
-  expect(told).toEqual(['link.failed']);
+  expect(events).toEqual(['link.failed']);
 });
 
 test.each([
@@ -42,22 +42,22 @@ test.each([
   ['a non-empty folder at its path', (path: string) => mkdirSync(join(path, 'of somebody'), { recursive: true })],
   ['a file of an earlier process with the same PID', (path: string) => writeFileSync(`${path}.${process.pid}.0`, '')],
 ])('creates the hand-over socket despite %s', async (_, prepare) => {
-  const { path, told } = await listening(prepare);
+  const { path, events } = await listening(prepare);
   await eventually('it listens', () => isSocket(path));
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
 test('accepts a newer agent again immediately after a failed hand-over', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'succession');
-  const told: string[] = [];
+  const events: string[] = [];
   // As in the agent's chart, the new server starts before the old one has stopped.
   const predecessor = setup({ actors: { link: new SuccessionServer(folder.path, () => {}).link } }).createMachine({
     invoke: { id: 'link', src: 'link' },
     on: {
       'take.back': { actions: sendParent({ type: 'succession.failed' }) },
-      'link.failed': { actions: ({ event }) => told.push(event.type) },
+      'link.failed': { actions: ({ event }) => events.push(event.type) },
     },
   });
   const agent = setup({ actors: { predecessor } }).createMachine({
@@ -68,15 +68,15 @@ test('accepts a newer agent again immediately after a failed hand-over', async (
   });
   const actor = createActor(agent).start();
   onTestFinished(() => void actor.stop());
-  const answers = (): Promise<boolean> =>
+  const accepts = (): Promise<boolean> =>
     new Promise((resolve) => {
       const socket = connect(path, () => resolve(true)).on('error', () => resolve(false));
       onTestFinished(() => void socket.destroy());
     });
-  await eventually('it listens', answers);
+  await eventually('it listens', accepts);
   actor.getSnapshot().children.predecessor!.send({ type: 'take.back' });
-  await eventually('it listens anew', answers);
-  expect(told).toEqual([]);
+  await eventually('it listens anew', accepts);
+  expect(events).toEqual([]);
 });
 
 const isSocket = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;

@@ -18,18 +18,18 @@ import type {
 } from '../../../../machines/agent/succession-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
-import { parentOf } from '../base-ids/base-id-holder.ts';
+import { parentOf } from '../base-ids/base-id-owners.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
-import { isAlive, type ProcessIdentity } from '../held-envoy.ts';
+import { isAlive, type ProcessIdentity } from '../detached-envoy.ts';
 import { recordFormat } from './agent-record.ts';
 
-const mostBytes = 512;
+const maxLineBytes = 512;
 /** Limit for the `ready` message of a new connection. */
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
 /** How often to check that the socket's name exists, without which no agent can connect. */
-const lookMs = 10_000;
+const checkMs = 10_000;
 
 const socketIn = (directory: string): string => join(directory, 'succession');
 
@@ -42,26 +42,26 @@ function readLines(socket: Socket, take: (line: string) => void): void {
     const lines = text.split('\n');
     text = lines.pop() ?? '';
     for (const line of lines) take(line);
-    if (text.length > mostBytes) socket.destroy();
+    if (text.length > maxLineBytes) socket.destroy();
   });
 }
 
 /** Validates `ready`: the sender must be a child of the launcher, which alone starts agents. Returns why it is refused otherwise. */
-function newcomerOf(line: string): ProcessIdentity | { refused: string } {
-  const said = line.startsWith('ready ') ? parsed(line.slice('ready '.length)) : undefined;
-  if (!isObject(said) || typeof said.pid !== 'number' || typeof said.startTime !== 'string')
+function readyAgentIn(line: string): ProcessIdentity | { refused: string } {
+  const message = line.startsWith('ready ') ? parseJson(line.slice('ready '.length)) : undefined;
+  if (!isObject(message) || typeof message.pid !== 'number' || typeof message.startTime !== 'string')
     return { refused: 'request has no process ID, start time or record format' };
-  const newcomer = { pid: said.pid, startTime: said.startTime };
-  if (!isAlive(newcomer) || parentOf(newcomer.pid) !== process.ppid || newcomer.pid === process.pid)
+  const newerAgent = { pid: message.pid, startTime: message.startTime };
+  if (!isAlive(newerAgent) || parentOf(newerAgent.pid) !== process.ppid || newerAgent.pid === process.pid)
     return { refused: 'process was not started by the launcher of this container' };
-  if (said.format !== recordFormat)
+  if (message.format !== recordFormat)
     return {
-      refused: `state record has format ${recordFormat}, newer agent reads ${String(said.format)}`,
+      refused: `state record has format ${recordFormat}, newer agent reads ${String(message.format)}`,
     };
-  return newcomer;
+  return newerAgent;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -72,15 +72,15 @@ function parsed(text: string): unknown {
 /** The older agent's end of the connection. Accepts one newer agent at a time. */
 export class SuccessionServer {
   readonly #directory: string;
-  readonly #refused: () => void;
+  readonly #onRefused: () => void;
   #links = 0;
   /** The newer agent that connected last. */
-  newcomer: ProcessIdentity | undefined;
+  newerAgent: ProcessIdentity | undefined;
 
-  /** @param refused called when the take-over is refused and this agent continues */
-  constructor(directory: string, refused: () => void) {
+  /** @param onRefused called when the take-over is refused and this agent continues */
+  constructor(directory: string, onRefused: () => void) {
     this.#directory = directory;
-    this.#refused = refused;
+    this.#onRefused = onRefused;
   }
 
   /**
@@ -88,13 +88,13 @@ export class SuccessionServer {
    *
    * @throws Error if it does not exit
    */
-  async endNewcomer(limitMs: number): Promise<void> {
-    const { newcomer } = this;
-    if (newcomer === undefined) return;
-    if (isAlive(newcomer)) process.kill(newcomer.pid, 'SIGKILL');
-    for (const deadline = performance.now() + limitMs; isAlive(newcomer); await sleep(endPollMs)) {
+  async killNewerAgent(limitMs: number): Promise<void> {
+    const { newerAgent } = this;
+    if (newerAgent === undefined) return;
+    if (isAlive(newerAgent)) process.kill(newerAgent.pid, 'SIGKILL');
+    for (const deadline = performance.now() + limitMs; isAlive(newerAgent); await sleep(endPollMs)) {
       if (performance.now() > deadline)
-        throw new Error(`newer agent (process ${newcomer.pid}) did not exit after SIGKILL`);
+        throw new Error(`newer agent (process ${newerAgent.pid}) did not exit after SIGKILL`);
     }
   }
 
@@ -112,15 +112,16 @@ export class SuccessionServer {
         if (line === 'hold') report({ type: 'successor.confirmed' });
         return;
       }
-      const newcomer = current === undefined ? newcomerOf(line) : { refused: 'another agent is already taking over' };
-      if ('refused' in newcomer) {
-        refuse(socket, newcomer.refused);
+      const newerAgent =
+        current === undefined ? readyAgentIn(line) : { refused: 'another agent is already taking over' };
+      if ('refused' in newerAgent) {
+        refuse(socket, newerAgent.refused);
         return;
       }
       current = socket;
-      this.newcomer = newcomer;
+      this.newerAgent = newerAgent;
       socket.setTimeout(0);
-      report({ type: 'successor.ready', pid: newcomer.pid });
+      report({ type: 'successor.ready', pid: newerAgent.pid });
     };
     const server = createServer((socket) => {
       socket.on('error', () => socket.destroy());
@@ -135,23 +136,23 @@ export class SuccessionServer {
     server.maxConnections = 8;
     const failed = (reason: string): void => report({ type: 'link.failed', reason });
     this.#listen(server).catch((error) => failed(messageOf(error)));
-    const look = setInterval(() => {
+    const checkTimer = setInterval(() => {
       if (current === undefined && server.listening && !isSocket(socketIn(this.#directory)))
         failed('hand-over socket was removed');
-    }, lookMs).unref();
+    }, checkMs).unref();
     receive((order) => {
       if (order.type === 'successor.grant') {
         current?.write('granted\n');
         return;
       }
-      this.#refused();
+      this.#onRefused();
       const socket = current;
       current = undefined;
       if (socket !== undefined) refuse(socket, order.reason);
     });
     return () => {
       isOpen = false;
-      clearInterval(look);
+      clearInterval(checkTimer);
       server.close();
       current?.destroy();
     };
@@ -161,17 +162,17 @@ export class SuccessionServer {
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
     // A closed server removes the name that it was bound to. A unique name prevents that it removes the name of the next one.
-    const own = `${path}.${process.pid}.${this.#links++}`;
+    const ownPath = `${path}.${process.pid}.${this.#links++}`;
     // An earlier process with this PID may have left one.
-    rmSync(own, { recursive: true, force: true });
+    rmSync(ownPath, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(own, resolve);
+      server.listen(ownPath, resolve);
     });
     server.on('error', () => {});
     server.unref();
     if (!isSocket(path)) rmSync(path, { recursive: true, force: true });
-    renameSync(own, path);
+    renameSync(ownPath, path);
   }
 }
 
@@ -186,9 +187,9 @@ function isSocket(path: string): boolean {
 /**
  * The newer agent's end of the connection.
  *
- * @param held called when this agent owns the Envoys
+ * @param onConfirmed called when this agent owns the Envoys
  */
-export function successorLink(directory: string, held: () => void) {
+export function successorLink(directory: string, onConfirmed: () => void) {
   return fromCallback<TakeoverConfirm, undefined>(({ sendBack, receive }) => {
     let isOpen = true;
     const report = (event: PredecessorReport): void => {
@@ -212,7 +213,7 @@ export function successorLink(directory: string, held: () => void) {
       report({ type: 'predecessor.lost', reason: 'connection closed' });
     });
     receive(() => {
-      held();
+      onConfirmed();
       socket.write('hold\n');
     });
     return () => {

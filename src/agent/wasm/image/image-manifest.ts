@@ -1,7 +1,7 @@
 /** Finds the layer with the Wasm module in image manifests (OCI image specification, Docker image manifest 2.2). */
 import { isObject } from '../../../runtime/json-object.ts';
 
-export interface Layer {
+export interface ImageLayer {
   readonly mediaType: string;
   /** `sha256:` and 64 hexadecimal digits. */
   readonly digest: string;
@@ -10,7 +10,7 @@ export interface Layer {
 
 export type Manifest =
   | { readonly kind: 'index'; readonly manifests: readonly IndexEntry[] }
-  | { readonly kind: 'image'; readonly layers: readonly Layer[] };
+  | { readonly kind: 'image'; readonly layers: readonly ImageLayer[] };
 
 export interface IndexEntry {
   readonly digest: string;
@@ -19,7 +19,7 @@ export interface IndexEntry {
 }
 
 export interface ModuleLayer {
-  readonly layer: Layer;
+  readonly layer: ImageLayer;
   /** `wasm`: the layer is the module. `tar+gzip` and `tar`: it contains a file `plugin.wasm`. */
   readonly format: 'wasm' | 'tar+gzip' | 'tar';
 }
@@ -70,7 +70,7 @@ function indexEntry(value: unknown, index: number): IndexEntry {
   return { digest: digestOf(digest, `manifests[${index}]`), os: textOr(os), architecture: textOr(architecture) };
 }
 
-function layerOf(value: unknown, index: number): Layer {
+function layerOf(value: unknown, index: number): ImageLayer {
   const { mediaType, digest, size } = isObject(value) ? value : {};
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
     throw new Error(`layers[${index}].size must be an integer >= 0`);
@@ -108,7 +108,7 @@ export function imageOfIndex(manifests: readonly IndexEntry[]): string {
 }
 
 /** @throws Error if no layer can contain a module */
-export function moduleLayerOf(layers: readonly Layer[]): ModuleLayer {
+export function moduleLayerOf(layers: readonly ImageLayer[]): ModuleLayer {
   const known = layers.map((layer) => ({ layer, format: formats.get(layer.mediaType) }));
   const chosen = known.find(({ format }) => format === 'wasm') ?? known.at(-1);
   if (chosen === undefined) throw new Error('image has no layers');

@@ -10,8 +10,8 @@ import { boundedBytes, boundedText } from '../../../runtime/fences/bounded-text.
 import type { GuardedFetch, GuardedResponse } from '../../../runtime/fences/guarded-fetch.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import {
+  type ImageLayer,
   imageOfIndex,
-  type Layer,
   manifestTypes,
   maxManifestBytes,
   moduleLayerOf,
@@ -109,12 +109,12 @@ async function* unzipped(compressed: AsyncIterable<Uint8Array>): AsyncGenerator<
 
 /** Verifies size and digest of a layer while it arrives. */
 class CheckedBlob implements AsyncIterable<Uint8Array> {
-  readonly #layer: Layer;
+  readonly #layer: ImageLayer;
   readonly #body: AsyncIterable<Uint8Array>;
   readonly #hash = createHash('sha256');
   #bytes = 0;
 
-  constructor(layer: Layer, body: AsyncIterable<Uint8Array>) {
+  constructor(layer: ImageLayer, body: AsyncIterable<Uint8Array>) {
     this.#layer = layer;
     this.#body = body;
   }

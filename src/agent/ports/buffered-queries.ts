@@ -5,7 +5,7 @@ const maxQuestions = 4_096;
 const maxLength = 4 * 1024 * 1024;
 
 /** In order of arrival. Beyond the limit the oldest are dropped, because their clients time out first. */
-export class KeptQuestions {
+export class BufferedQueries {
   /** One query per line: client address and base64 of the query. */
   readonly lines: string[] = [];
   /** Number of received queries, including dropped ones. */

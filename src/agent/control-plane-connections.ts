@@ -9,7 +9,7 @@ import type { FileTurns } from '../runtime/files/file-turns.ts';
 import type { Ownership } from '../runtime/ownership.ts';
 import type { AgentProgram } from './agent-program.ts';
 import type { DnsTables } from './dns/dns-tables.ts';
-import type { ToldFiles } from './envoy/record/told-files.ts';
+import type { StoredFiles } from './envoy/record/stored-files.ts';
 import { probeWorkload } from './health/workload-probe.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import type { DistributedRoots } from './identity/distributed-roots.ts';
@@ -22,18 +22,18 @@ import type { XdsActivity } from './xds/xds-activity.ts';
 import { xdsHeaders } from './xds/xds-headers.ts';
 import { xdsProxyWithEffects } from './xds/xds-proxy.effects.ts';
 
-export type WayToControlPlane = Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers'>;
+export type ControlPlaneConnections = Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers'>;
 
-export function wayToControlPlane(
+export function controlPlaneConnections(
   { options, log }: AgentProgram,
-  { vault, told, turns }: { vault: SecretVault; told: DistributedRoots; turns: FileTurns },
-): WayToControlPlane {
+  { vault, distributedRoots, turns }: { vault: SecretVault; distributedRoots: DistributedRoots; turns: FileTurns },
+): ControlPlaneConnections {
   const { config, env } = options;
   const credentials = new ControlPlaneCredentials({
     config,
     env,
     workloadCertificate: () => vault.newestPair(identityName),
-    distributedRoots: told,
+    distributedRoots: distributedRoots,
     turns,
   });
   const { headers, warnings } = xdsHeaders(env);
@@ -51,7 +51,7 @@ export function workloadXds(
   {
     activity,
     names,
-    told,
+    distributedRoots,
     way,
     wasmCounts,
     ownership,
@@ -59,11 +59,11 @@ export function workloadXds(
   }: {
     activity: XdsActivity;
     names: DnsTables | undefined;
-    told: DistributedRoots;
-    way: WayToControlPlane;
+    distributedRoots: DistributedRoots;
+    way: ControlPlaneConnections;
     wasmCounts: WasmCounts;
     ownership?: Ownership;
-    kept?: ToldFiles;
+    kept?: StoredFiles;
   },
 ) {
   const { env, identity, workloadProbe, status, config } = options;
@@ -72,21 +72,21 @@ export function workloadXds(
     ...(ownership && { ownership }),
     activity,
     log: log.scope('xds'),
-    receivedRoots: told,
+    receivedRoots: distributedRoots,
     recordsMessages: traceLevel === 'full',
     ...(workloadProbe && {
       probeWorkload: (stopped) => probeWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
     }),
     wasmModules: wasmModules(options, wasmCounts),
-    trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
+    trustBundles: requestsRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(kept && {
       storedBundle: () => kept.read('trust-bundle'),
-      storeBundle: (value) => kept.keep('trust-bundle', Buffer.from(value)),
+      storeBundle: (value) => kept.store('trust-bundle', Buffer.from(value)),
     }),
     ...(names && {
       nameTables: async (table) => {
         await names.take(table);
-        kept?.keep('name-table', table);
+        kept?.store('name-table', table);
       },
     }),
   });
@@ -119,6 +119,6 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
  * A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before peers have certificates of it. A root
  * rotation waits for its acknowledgement (spec/identity.md §8).
  */
-function asksForRoots(said: string | undefined, source: IdentitySettings['source']): boolean {
-  return said ? isOn(said) : source === 'authority';
+function requestsRoots(setting: string | undefined, source: IdentitySettings['source']): boolean {
+  return setting ? isOn(setting) : source === 'authority';
 }

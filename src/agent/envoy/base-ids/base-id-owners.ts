@@ -30,25 +30,25 @@ export function areHeldBySibling(baseIds: readonly number[] | undefined): boolea
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
 }
 
-/** Whether such a process owns or requests this base ID by a name of {@link inContainer}. */
-export function isWantedBySibling(baseId: number): boolean {
-  return haveSibling(inodesOf(wantedNames, [baseId]));
+/** Whether such a process owns or requests this base ID by a name of {@link containerNamesOf}. */
+export function isRequestedBySibling(baseId: number): boolean {
+  return haveSibling(inodesOf(requestNames, [baseId]));
 }
 
-/** As {@link isWantedBySibling}, for any process of the network namespace. */
-export function isWantedInContainer(baseId: number): boolean {
-  return inodesOf(wantedNames, [baseId]).size > 0;
+/** As {@link isRequestedBySibling}, for any process of the network namespace. */
+export function isRequestedInNamespace(baseId: number): boolean {
+  return inodesOf(requestNames, [baseId]).size > 0;
 }
 
 /** Name of the abstract socket that owns a base ID in a network namespace. */
-export const nameOfId = (baseId: number): string => `chartpilot_base_id_${baseId}`;
+export const socketNameOf = (baseId: number): string => `chartpilot_base_id_${baseId}`;
 
 /** Names of the sockets by which the agents of one container settle the ownership. They are random, so that no other process can take them first. */
-export const inContainer = (baseId: number, random: string) => ({
-  wanted: `chartpilot_wants_id_${baseId}_${random}`,
-  held: `${nameOfId(baseId)}_in_${random}`,
+export const containerNamesOf = (baseId: number, random: string) => ({
+  request: `chartpilot_wants_id_${baseId}_${random}`,
+  held: `${socketNameOf(baseId)}_in_${random}`,
 });
-const wantedNames = / (\d+) @chartpilot_wants_id_(\d+)_[0-9a-f]+@*$/gm;
+const requestNames = / (\d+) @chartpilot_wants_id_(\d+)_[0-9a-f]+@*$/gm;
 
 function haveSibling(inodes: ReadonlySet<string>): boolean {
   if (inodes.size === 0) return false;

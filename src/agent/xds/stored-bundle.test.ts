@@ -7,7 +7,7 @@ import { createActor, setup } from 'xstate';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
-import { bundleIn, storedBundle } from './told-bundle.ts';
+import { bundleIn, storedBundle } from './stored-bundle.ts';
 import { xdsServer } from './xds-server.ts';
 import { XdsStreams } from './xds-streams.ts';
 

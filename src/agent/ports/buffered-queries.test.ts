@@ -2,10 +2,10 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { KeptQuestions } from './kept-questions.ts';
+import { BufferedQueries } from './buffered-queries.ts';
 
 test('reads a query that arrives after the reads of an event loop turn before it closes the socket, even if timers are late', async () => {
-  const questions = new KeptQuestions();
+  const questions = new BufferedQueries();
   const socket = createSocket('udp4', (message, { address, port }) => questions.add(message, address, port));
   const client = createSocket('udp4');
   onTestFinished(() => {

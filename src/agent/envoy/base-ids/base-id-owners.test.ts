@@ -2,21 +2,21 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { areHeldBySibling, parentOf } from './base-id-holder.ts';
+import { areHeldBySibling, parentOf } from './base-id-owners.ts';
 
 /** Has a first digit that no other base ID of this test has. */
 const baseId = 90_000 + (process.pid % 9_000);
 const hold = `require('node:net').createServer().listen({ path: '\\0chartpilot_base_id_${baseId}' }, () => console.log('held'))`;
 
 test('detects base IDs that a sibling process owns, and no others', async () => {
-  const ask = `import(${JSON.stringify(new URL('./base-id-holder.ts', import.meta.url).href)}).then(({ areHeldBySibling: are }) =>
+  const siblingScript = `import(${JSON.stringify(new URL('./base-id-owners.ts', import.meta.url).href)}).then(({ areHeldBySibling: are }) =>
     console.log(JSON.stringify([are([${baseId}]), are([7, ${baseId}]), are([${Math.floor(baseId / 10)}]), are(undefined)])))`;
   const holder = spawn(process.execPath, ['-e', hold], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void holder.kill('SIGKILL'));
   await once(holder.stdout, 'data');
-  const asker = spawn(process.execPath, ['-e', ask], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [answer] = (await once(asker.stdout, 'data')) as [Buffer];
-  expect(JSON.parse(answer.toString())).toEqual([true, true, false, true]);
+  const sibling = spawn(process.execPath, ['-e', siblingScript], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [output] = (await once(sibling.stdout, 'data')) as [Buffer];
+  expect(JSON.parse(output.toString())).toEqual([true, true, false, true]);
   // A child is not a sibling.
   expect(parentOf(holder.pid!)).toBe(process.pid);
   expect(areHeldBySibling([baseId])).toBe(false);

@@ -2,7 +2,7 @@
 import type { EpochReport } from '../../../machines/agent/protocol.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-export class LivingEpochs {
+export class RunningEpochs {
   readonly #names = new Set<string>();
 
   observe(record: TraceRecord): void {

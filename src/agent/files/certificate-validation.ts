@@ -4,7 +4,7 @@
  */
 
 import { envoyLogFormat } from '../envoy/envoy-args.ts';
-import { type ValidationEnvironment, type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
+import { type ValidationEnvironment, type ValidationResult, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 
 /**
@@ -12,12 +12,12 @@ import type { CertificateSet } from './certificate-problems.ts';
  *
  * @returns the rejected sets
  */
-export type CertificateJudge = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<JudgedSet[]>;
+export type CertificateValidator = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<ValidatedSet[]>;
 
 /** A set that Envoy rejects, or that it could not validate. */
-export interface JudgedSet {
+export interface ValidatedSet {
   readonly set: CertificateSet;
-  readonly result: Exclude<Verdict, { is: 'taken' }>;
+  readonly result: Exclude<ValidationResult, { is: 'taken' }>;
 }
 
 /** Sets per run, because their configuration is an argument, which is limited to 128 KiB. */
@@ -26,34 +26,36 @@ const setsAtOnce = 200;
 const maxRejectedSets = 16;
 
 /** Validates all sets in one run and, if this fails, each in its own run. */
-export function certificateJudge(environment: ValidationEnvironment & { readonly limitMs?: number }): CertificateJudge {
-  const validate = (sets: readonly CertificateSet[], signal: AbortSignal): Promise<Verdict> =>
-    validateWithEnvoy(environment, judgementArguments(sets), {
+export function certificateValidator(
+  environment: ValidationEnvironment & { readonly limitMs?: number },
+): CertificateValidator {
+  const validate = (sets: readonly CertificateSet[], signal: AbortSignal): Promise<ValidationResult> =>
+    validateWithEnvoy(environment, setArguments(sets), {
       signal,
       ...(environment.limitMs !== undefined && { limitMs: environment.limitMs }),
     });
   return async (sets, signal) => {
-    const judged: JudgedSet[] = [];
+    const validated: ValidatedSet[] = [];
     for (let first = 0; first < sets.length; first += setsAtOnce) {
       const some = sets.slice(first, first + setsAtOnce);
       const result = await validate(some, signal);
       if (result.is === 'taken') continue;
       // If Envoy cannot run, further runs would fail as well.
-      if (result.is === 'not known' || some.length === 1) return [...judged, { set: some[0]!, result: result }];
+      if (result.is === 'not known' || some.length === 1) return [...validated, { set: some[0]!, result: result }];
       for (const set of some) {
         const ofOne = await validate([set], signal);
-        if (ofOne.is !== 'taken') judged.push({ set, result: ofOne });
-        if (ofOne.is === 'not known' || judged.length >= maxRejectedSets) return judged;
+        if (ofOne.is !== 'taken') validated.push({ set, result: ofOne });
+        if (ofOne.is === 'not known' || validated.length >= maxRejectedSets) return validated;
       }
       // If only all together are rejected, report that message.
-      if (judged.length === 0) judged.push({ set: some[0]!, result: result });
+      if (validated.length === 0) validated.push({ set: some[0]!, result: result });
     }
-    return judged;
+    return validated;
   };
 }
 
 /** Validation starts no listeners and opens no ports. */
-function judgementArguments(sets: readonly CertificateSet[]): string[] {
+function setArguments(sets: readonly CertificateSet[]): string[] {
   const bootstrap = {
     static_resources: {
       listeners: sets.flatMap((set, index) => ('roots' in set ? [] : [listenerWith(set, index)])),

@@ -18,8 +18,8 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../runtime/errors.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
-import type { HeldChannels } from './output/output-channels.ts';
-import { removeQuietly, textOf } from './quiet-files.ts';
+import type { DetachedChannels } from './output/output-channels.ts';
+import { readTextQuietly, removeQuietly } from './quiet-files.ts';
 
 /** Identifies a process even if its PID is reused. */
 export interface ProcessIdentity {
@@ -29,7 +29,7 @@ export interface ProcessIdentity {
 }
 
 /** `exit`: exit code or signal; both null if the exit was not observed. */
-export interface HeldEnvoyEvents {
+export interface DetachedEnvoyEvents {
   spawn: [];
   error: [Error];
   exit: [code: number | null, signal: NodeJS.Signals | null];
@@ -69,10 +69,10 @@ echo "$code" >"$folder/exit"
 /** From spawning the shell until Envoy has a PID: one fork, also on a busy host. */
 const startLimitMs = 10_000;
 const pollMs = 2;
-const lastWaitMs = 20;
+const exitPollMs = 20;
 
 /** Stands in for a ChildProcess in the process table, whether Envoy is a child of this agent or not. */
-export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
+export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   readonly folder: string;
   readonly stdout: Readable | null;
   readonly stderr: Readable | null;
@@ -80,7 +80,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   #envoy: ProcessIdentity | undefined;
   #wrapper: ProcessIdentity | undefined;
   #killedEarly = false;
-  #over = false;
+  #hasEnded = false;
 
   private constructor(
     folder: string,
@@ -93,7 +93,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     this.#life = life;
     life.on('data', () => {});
     life.on('error', () => life.destroy());
-    life.once('close', () => this.#ended());
+    life.once('close', () => this.#onShellExit());
   }
 
   /**
@@ -102,17 +102,17 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
    * @param living open file that marks this container as alive to agents of other containers
    * @throws Error of the operating system
    */
-  static start(folder: string, command: readonly string[], channels: HeldChannels, living?: number): HeldEnvoy {
+  static start(folder: string, command: readonly string[], channels: DetachedChannels, living?: number): DetachedEnvoy {
     mkdirSync(folder, { mode: 0o700 });
     const { stdout, stderr, life } = channels;
-    const held = new HeldEnvoy(folder, { stdout: stdout.stream ?? null, stderr: stderr.stream, life: life.stream });
+    const held = new DetachedEnvoy(folder, { stdout: stdout.stream ?? null, stderr: stderr.stream, life: life.stream });
     const ends = [stdout.childEnd, stderr.childEnd, life.childEnd, stdout.readEnd ?? 'ignore', stderr.readEnd] as const;
     // In its own session: no signal of a terminal reaches it, and killing the process group ends both the shell and Envoy.
     const child = spawn('/bin/sh', ['-c', wrapper, 'envoy-wrapper', folder, ...command], {
       stdio: ['ignore', ...ends, living ?? 'ignore'],
       detached: true,
     });
-    child.once('error', (error) => held.#failed(error));
+    child.once('error', (error) => held.#fail(error));
     child.unref();
     if (child.pid !== undefined) {
       held.#wrapper = { pid: child.pid, startTime: startTimeOf(child.pid) ?? '' };
@@ -122,14 +122,14 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   }
 
   /** Adopts the Envoy of another agent. `undefined` if it never started, or its exit cannot be observed. */
-  static adopt(folder: string): HeldEnvoy | undefined {
+  static adopt(folder: string): DetachedEnvoy | undefined {
     const envoy = identityIn(join(folder, 'envoy'));
     const shell = identityIn(join(folder, 'wrapper'));
     if (envoy === undefined || shell === undefined) return undefined;
     const open = (fd: number) => (isAlive(shell) ? openPipeOf(shell.pid, fd) : undefined);
     const life = open(lifeFd);
     const [stdout, stderr] = [open(stdoutReaderFd), open(stderrReaderFd)];
-    const held = new HeldEnvoy(folder, {
+    const held = new DetachedEnvoy(folder, {
       stdout: stdout ?? null,
       stderr: stderr ?? null,
       life: life ?? closedStream(),
@@ -146,7 +146,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
 
   /** @returns whether the signal was sent */
   kill(signal: NodeJS.Signals = 'SIGTERM'): boolean {
-    if (this.#over) return false;
+    if (this.#hasEnded) return false;
     if (this.#envoy !== undefined) return send(this.#envoy, signal);
     // Envoy's PID is not known yet: only SIGKILL works, for the process group of the shell and Envoy.
     if (signal !== 'SIGKILL' || this.#wrapper === undefined) return false;
@@ -155,19 +155,19 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   }
 
   /** Leaves Envoy and its output to another agent. */
-  letGo(): void {
-    this.#over = true;
+  release(): void {
+    this.#hasEnded = true;
     for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
   }
 
   /** Removes its record after the exit was handled. */
-  forget(): void {
+  removeFolder(): void {
     removeQuietly(this.folder);
   }
 
   async #awaitEnvoy(): Promise<void> {
     const deadline = performance.now() + startLimitMs;
-    while (!this.#over) {
+    while (!this.#hasEnded) {
       // Poll only after a delay: on a busy host the shell could start Envoy before the caller adds listeners.
       await sleep(pollMs);
       this.#envoy = identityIn(join(this.folder, 'envoy'));
@@ -177,37 +177,37 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
       }
       if (performance.now() > deadline) {
         this.kill('SIGKILL');
-        this.#failed(new Error(`process did not start within ${startLimitMs} ms`));
+        this.#fail(new Error(`process did not start within ${startLimitMs} ms`));
         return;
       }
     }
   }
 
-  #failed(error: Error): void {
-    if (this.#over) return;
-    this.#over = true;
+  #fail(error: Error): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     this.#life.destroy();
     this.emit('error', error);
   }
 
   /** The shell has exited, and so has Envoy or the kernel is ending it. */
-  #ended(): void {
-    if (this.#over) return;
+  #onShellExit(): void {
+    if (this.#hasEnded) return;
     this.#envoy ??= identityIn(join(this.folder, 'envoy'));
     if (this.#envoy === undefined && !this.#killedEarly) {
-      this.#failed(new Error('shell that starts Envoy exited before Envoy started'));
+      this.#fail(new Error('shell that starts Envoy exited before Envoy started'));
       return;
     }
-    void this.#gone();
+    void this.#reportExit();
   }
 
-  async #gone(): Promise<void> {
+  async #reportExit(): Promise<void> {
     // An Envoy that lost its shell may take some seconds to exit. Its successor must not start before.
-    while (this.#envoy !== undefined && send(this.#envoy, 'SIGKILL')) await sleep(lastWaitMs);
-    this.#over = true;
+    while (this.#envoy !== undefined && send(this.#envoy, 'SIGKILL')) await sleep(exitPollMs);
+    this.#hasEnded = true;
     const code = exitCodeIn(join(this.folder, 'exit'));
     if (code === undefined) this.emit('exit', null, 'SIGKILL');
-    else this.emit('exit', ...asNodeSays(code));
+    else this.emit('exit', ...nodeExitOf(code));
   }
 }
 
@@ -231,7 +231,7 @@ export function withdrawStart(folder: string): boolean {
  *
  * @returns the PIDs that had to be killed
  */
-export function endHeld(folder: string): number[] {
+export function killDetached(folder: string): number[] {
   const found = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
   const living = found.filter(isAlive);
   for (const process of living) {
@@ -248,32 +248,32 @@ export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => startTi
 
 /** Ignores an incomplete line, which is still being written. */
 function identityIn(file: string): ProcessIdentity | undefined {
-  const [, pid, startTime] = /^(\d{1,9}) (\d{1,20})\n$/.exec(textOf(file)) ?? [];
+  const [, pid, startTime] = /^(\d{1,9}) (\d{1,20})\n$/.exec(readTextQuietly(file)) ?? [];
   return pid === undefined || startTime === undefined || Number(pid) < 2 ? undefined : { pid: Number(pid), startTime };
 }
 
 function exitCodeIn(file: string): number | undefined {
-  const [, code] = /^(\d{1,3})\n$/.exec(textOf(file)) ?? [];
+  const [, code] = /^(\d{1,3})\n$/.exec(readTextQuietly(file)) ?? [];
   return code === undefined ? undefined : Number(code);
 }
 
 /** Converts a shell's exit code, which is above 128 for a signal, to Node's form. */
-function asNodeSays(code: number): [number | null, NodeJS.Signals | null] {
+function nodeExitOf(code: number): [number | null, NodeJS.Signals | null] {
   const signal = Object.entries(osConstants.signals).find(([, number]) => number === code - 128)?.[0];
   return signal === undefined ? [code, null] : [null, signal as NodeJS.Signals];
 }
 
 function send(to: ProcessIdentity, signal: NodeJS.Signals): boolean {
-  return isAlive(to) && quietly(() => process.kill(to.pid, signal));
+  return isAlive(to) && trySignal(() => process.kill(to.pid, signal));
 }
 
 function sendToGroup(to: ProcessIdentity, signal: NodeJS.Signals): boolean {
-  return isAlive(to) && quietly(() => process.kill(-to.pid, signal));
+  return isAlive(to) && trySignal(() => process.kill(-to.pid, signal));
 }
 
-function quietly(deed: () => boolean): boolean {
+function trySignal(call: () => boolean): boolean {
   try {
-    return deed();
+    return call();
   } catch {
     return false;
   }
@@ -295,7 +295,7 @@ function openPipeOf(pid: number, fd: number): Readable | undefined {
 }
 
 function closedStream(): Readable {
-  const nobody = new Socket();
-  nobody.destroy();
-  return nobody;
+  const closed = new Socket();
+  closed.destroy();
+  return closed;
 }

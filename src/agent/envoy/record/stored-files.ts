@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { replaceFile } from '../../../runtime/files/replace-file.ts';
 import { removeQuietly } from '../quiet-files.ts';
 
-export type ToldName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
+export type StoredName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
 
-export class ToldFiles {
+export class StoredFiles {
   readonly #directory: string;
   /** Pending writes; one at a time. */
-  readonly #due = new Map<ToldName, Uint8Array>();
+  readonly #pending = new Map<StoredName, Uint8Array>();
   #writing: Promise<void> | undefined;
 
   constructor(directory: string) {
@@ -20,7 +20,7 @@ export class ToldFiles {
   }
 
   /** `undefined` if the file is missing. */
-  read(name: ToldName): Uint8Array | undefined {
+  read(name: StoredName): Uint8Array | undefined {
     try {
       return readFileSync(this.#fileOf(name));
     } catch {
@@ -29,8 +29,8 @@ export class ToldFiles {
   }
 
   /** Replaces the stored data. Never throws. */
-  keep(name: ToldName, bytes: Uint8Array): void {
-    this.#due.set(name, bytes);
+  store(name: StoredName, bytes: Uint8Array): void {
+    this.#pending.set(name, bytes);
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });
@@ -53,13 +53,13 @@ export class ToldFiles {
     }
   }
 
-  #next(): [ToldName, Uint8Array] | undefined {
-    const [first] = this.#due;
-    if (first !== undefined) this.#due.delete(first[0]);
+  #next(): [StoredName, Uint8Array] | undefined {
+    const [first] = this.#pending;
+    if (first !== undefined) this.#pending.delete(first[0]);
     return first;
   }
 
-  #fileOf(name: ToldName): string {
+  #fileOf(name: StoredName): string {
     return join(this.#directory, name);
   }
 }

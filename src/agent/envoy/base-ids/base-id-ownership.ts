@@ -6,17 +6,17 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../../runtime/errors.ts';
-import { areHeldBySibling, inContainer, isWantedBySibling, nameOfId } from './base-id-holder.ts';
+import { areHeldBySibling, containerNamesOf, isRequestedBySibling, socketNameOf } from './base-id-owners.ts';
 
 /** Closing it gives up the ownership. */
-export type Right = Pick<Server, 'close'>;
+export type OwnedSocket = Pick<Server, 'close'>;
 
 const pollMs = 25;
 /** How long to wait for a name without a known owner: the kernel may keep the name of a killed agent for a moment. */
-const strangerMs = 100;
+const foreignNameWaitMs = 100;
 
 /** Owns the base ID until the socket is closed or the process exits; `undefined` if another process owns it. */
-export const holdName = (baseId: number): Promise<Server | undefined> => hold(nameOfId(baseId));
+export const claimName = (baseId: number): Promise<Server | undefined> => listenOn(socketNameOf(baseId));
 
 /**
  * Owns a base ID under which Envoys of this container run; only its agents can adopt them.
@@ -24,20 +24,20 @@ export const holdName = (baseId: number): Promise<Server | undefined> => hold(na
  * @param isOver ends the wait
  * @returns undefined if another agent of this container owns it
  */
-export async function holdOneWay(
+export async function claimForContainer(
   baseId: number,
-  { isOver, onStranger }: { isOver: () => boolean; onStranger: (baseId: number) => void },
-): Promise<Right | undefined> {
-  const isStrangersFrom = performance.now() + strangerMs;
+  { isOver, onForeignName }: { isOver: () => boolean; onForeignName: (baseId: number) => void },
+): Promise<OwnedSocket | undefined> {
+  const foreignFrom = performance.now() + foreignNameWaitMs;
   for (;;) {
-    const named = await holdName(baseId);
-    // Another agent may own the ID without the name. Checked in the same order as in `holdInContainer`.
-    if (named !== undefined && !isWantedBySibling(baseId)) return named;
-    named?.close();
-    if (named === undefined && performance.now() > isStrangersFrom) {
-      const held = await holdInContainer(baseId);
+    const byName = await claimName(baseId);
+    // Another agent may own the ID without the name. Checked in the same order as in `claimInContainer`.
+    if (byName !== undefined && !isRequestedBySibling(baseId)) return byName;
+    byName?.close();
+    if (byName === undefined && performance.now() > foreignFrom) {
+      const held = await claimInContainer(baseId);
       if (held !== undefined) {
-        onStranger(baseId);
+        onForeignName(baseId);
         return held;
       }
     }
@@ -48,25 +48,25 @@ export async function holdOneWay(
 }
 
 /** Takes its own name before it checks those of others: of two agents, at least one detects the other. */
-async function holdInContainer(baseId: number): Promise<Right | undefined> {
-  const names = inContainer(baseId, randomBytes(8).toString('hex'));
-  const wanted = await hold(names.wanted);
-  const isAnothers = wanted === undefined || areHeldBySibling([baseId]) || isWantedBySibling(baseId);
-  const held = isAnothers ? undefined : await hold(names.held);
+async function claimInContainer(baseId: number): Promise<OwnedSocket | undefined> {
+  const names = containerNamesOf(baseId, randomBytes(8).toString('hex'));
+  const request = await listenOn(names.request);
+  const isTaken = request === undefined || areHeldBySibling([baseId]) || isRequestedBySibling(baseId);
+  const held = isTaken ? undefined : await listenOn(names.held);
   if (held === undefined) {
-    wanted?.close();
+    request?.close();
     return undefined;
   }
   return {
     close() {
       held.close();
-      wanted?.close();
+      request?.close();
       return held;
     },
   };
 }
 
-function hold(name: string): Promise<Server | undefined> {
+function listenOn(name: string): Promise<Server | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
     server.once('error', (error) => (isSystemError(error, 'EADDRINUSE') ? resolve(undefined) : reject(error)));

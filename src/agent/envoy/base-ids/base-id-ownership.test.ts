@@ -20,7 +20,7 @@ function runDir(): string {
 }
 
 /** Takes the name of a base ID from a process that is not a sibling of this one. */
-async function stranger(baseId: number): Promise<Server> {
+async function takeName(baseId: number): Promise<Server> {
   const server = createServer().listen({ path: `\0chartpilot_base_id_${baseId}` });
   onTestFinished(() => void server.close());
   await once(server, 'listening');
@@ -50,34 +50,34 @@ async function agents(count: number, { folder, baseId }: { folder: string; baseI
   );
 }
 
-async function killed(child: ChildProcess): Promise<void> {
+async function kill(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL');
   await once(child, 'exit');
 }
 
 test('resumes a base ID whose name an unrelated process has, reports it, and releases all names', async () => {
   const [folder, baseId] = [runDir(), freshId()];
-  await stranger(baseId);
-  const told: number[] = [];
-  const resumed = await resumeBaseIds({ runDir: folder, resumeLimitMs: 300, onStranger: (id) => told.push(id) }, [
-    baseId,
-    freshId(),
-  ]);
-  expect([resumed?.baseIds[0], told]).toEqual([baseId, [baseId]]);
+  await takeName(baseId);
+  const reported: number[] = [];
+  const resumed = await resumeBaseIds(
+    { runDir: folder, resumeLimitMs: 300, onForeignName: (id) => reported.push(id) },
+    [baseId, freshId()],
+  );
+  expect([resumed?.baseIds[0], reported]).toEqual([baseId, [baseId]]);
   const named = (): boolean => new RegExp(`_id_${baseId}_`).test(readFileSync('/proc/net/unix', 'utf8'));
   expect(named()).toBe(true);
-  resumed?.letGo();
+  resumed?.handOver();
   await eventually('its names are free', () => !named());
 });
 
 test('waits for the name of a base ID that the kernel releases shortly after its owner was killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
-  const server = await stranger(baseId);
-  const told: number[] = [];
+  const server = await takeName(baseId);
+  const reported: number[] = [];
   setTimeout(() => void server.close(), 30);
-  const resumed = await resumeBaseIds({ runDir: folder, onStranger: (id) => told.push(id) }, [baseId]);
+  const resumed = await resumeBaseIds({ runDir: folder, onForeignName: (id) => reported.push(id) }, [baseId]);
   onTestFinished(() => resumed?.release());
-  expect([resumed?.baseIds, told]).toEqual([[baseId], []]);
+  expect([resumed?.baseIds, reported]).toEqual([[baseId], []]);
 });
 
 test('finds the base ID of a killed agent until its last thread has exited', async () => {
@@ -97,18 +97,18 @@ ctypes.CDLL(None).pthread_exit(None)`;
   );
   // Checked by another child of this process, which is a sibling.
   const sibling = `
-    import { areHeldBySibling } from ${JSON.stringify(new URL('./base-id-holder.ts', import.meta.url).href)};
+    import { areHeldBySibling } from ${JSON.stringify(new URL('./base-id-owners.ts', import.meta.url).href)};
     console.log(areHeldBySibling([${baseId}]));`;
-  const asker = spawn(process.execPath, ['--input-type=module', '-e', sibling], {
+  const siblingProcess = spawn(process.execPath, ['--input-type=module', '-e', sibling], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [answer] = (await once(asker.stdout, 'data')) as [Buffer];
-  expect(answer.toString().trim()).toBe('true');
+  const [output] = (await once(siblingProcess.stdout, 'data')) as [Buffer];
+  expect(output.toString().trim()).toBe('true');
 });
 
 test('lets exactly one of several agents resume a base ID whose name is taken, and another one after it was killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
-  const server = await stranger(baseId);
+  const server = await takeName(baseId);
   const first = await agents(4, { folder, baseId });
   expect(first.filter(({ has }) => has)).toHaveLength(1);
   // The unrelated process has released the name, but the name alone gives no ownership.
@@ -117,7 +117,7 @@ test('lets exactly one of several agents resume a base ID whose name is taken, a
   const second = await agents(2, { folder, baseId });
   expect(second.filter(({ has }) => has)).toEqual([]);
   await expect(claimBaseId({ runDir: runDir(), baseId })).rejects.toThrow('in use');
-  for (const { child } of first) await killed(child);
+  for (const { child } of first) await kill(child);
   expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
 });
 

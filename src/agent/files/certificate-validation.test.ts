@@ -7,7 +7,7 @@ import { createAuthority } from '../../../test/certs/authority.ts';
 import { envoyBinary, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { parentDeathGuard } from '../envoy/parent-death.ts';
 import type { CertificateSet } from './certificate-problems.ts';
-import { certificateJudge, type JudgedSet } from './certificate-verdict.ts';
+import { certificateValidator, type ValidatedSet } from './certificate-validation.ts';
 
 const authority = createAuthority();
 let guard: readonly string[];
@@ -30,8 +30,8 @@ function pair(directory: string, name: string, keys?: KeyPairKeyObjectResult): C
   return set;
 }
 
-const judge = (sets: readonly CertificateSet[], binary = envoyBinary(), limitMs = 30_000): Promise<JudgedSet[]> =>
-  certificateJudge({ binary, guard, limitMs })(sets, new AbortController().signal);
+const judge = (sets: readonly CertificateSet[], binary = envoyBinary(), limitMs = 30_000): Promise<ValidatedSet[]> =>
+  certificateValidator({ binary, guard, limitMs })(sets, new AbortController().signal);
 
 test.each<[string, KeyPairKeyObjectResult]>([
   ['P-256', generateKeyPairSync('ec', { namedCurve: 'P-256' })],

@@ -1,10 +1,10 @@
 /** Limits repeated log lines that clients can cause: an unchanged line is logged again after 10 s. */
 
-const sayAgainMs = 10_000;
+const repeatAfterMs = 10_000;
 
-export class SaidLines {
+export class RepeatLimit {
   readonly #now: () => number;
-  readonly #said = new Map<string, { readonly reason: string; readonly at: number }>();
+  readonly #logged = new Map<string, { readonly reason: string; readonly at: number }>();
 
   /** @param now monotonic milliseconds */
   constructor(now: () => number = () => performance.now()) {
@@ -18,14 +18,14 @@ export class SaidLines {
    */
   isDue(about: string, reason: string): boolean {
     const now = this.#now();
-    const said = this.#said.get(about);
-    if (said?.reason === reason && now - said.at < sayAgainMs) return false;
-    this.#said.set(about, { reason, at: now });
+    const last = this.#logged.get(about);
+    if (last?.reason === reason && now - last.at < repeatAfterMs) return false;
+    this.#logged.set(about, { reason, at: now });
     return true;
   }
 
   /** Makes the next line with this key due. */
-  forget(about: string): void {
-    this.#said.delete(about);
+  reset(about: string): void {
+    this.#logged.delete(about);
   }
 }
