@@ -11,7 +11,7 @@ import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { isObject } from '../../src/runtime/json-object.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
-import { mistakenObjects } from '../fixtures/mistaken-objects.ts';
+import { mistakenObjects } from '../fixtures/invalid-objects.ts';
 import { kindOf, objectsOfFiles, randomObjects } from '../fixtures/written-objects.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';

@@ -1,6 +1,6 @@
 /** SIGUSR1 directly to Envoy, as log rotation sends it, also to a parent in its shutdown, which no longer handles it. */
 import { expect, onTestFinished, test } from 'vitest';
-import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
+import { answeringBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';

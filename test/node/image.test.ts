@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { packageVersion } from '../../src/runtime/package-root.ts';
-import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
+import { answeringBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
+import { storyActors, storyAnchor } from '../model/causal-chain.ts';
 import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
 import {
   type ActorGroup,
@@ -12,9 +13,8 @@ import {
   findActors,
   isGroup,
 } from '../model/recording/actor-tree.ts';
-import { departed } from '../model/recording/departed.ts';
+import { departed } from '../model/recording/recently-ended.ts';
 import { durationInWords, regionsOf, stateInWords } from '../model/recording/words.ts';
-import { storyActors, storyAnchor } from '../model/story.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { moreInWords } from '../parts/more.ts';

@@ -1,8 +1,8 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { storyActors, storyAnchor } from '../model/causal-chain.ts';
 import { place, recording } from '../model/place.ts';
 import { actorOf, stateInWords } from '../model/recording/words.ts';
-import { storyActors, storyAnchor } from '../model/story.ts';
 import { moreInWords } from '../parts/more.ts';
 import { shownActor } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';

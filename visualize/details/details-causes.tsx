@@ -4,10 +4,10 @@ import { type CauseKind, type CauseLink, type CauseOrigin, causeChain } from '..
 import { type ChainPart, foldChain } from '../../src/debugger/trace/fold-chain.ts';
 import { attemptsOf, describeFailures } from '../../src/debugger/trace/retry-words.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { story, storyActors, storyAnchor, toggleStory } from '../model/causal-chain.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import { durationInWords, recordInWords } from '../model/recording/words.ts';
-import { story, storyActors, storyAnchor, toggleStory } from '../model/story.ts';
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 

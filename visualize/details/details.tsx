@@ -19,7 +19,7 @@ import { CopyButton } from './copy-button.tsx';
 import { Causes } from './details-causes.tsx';
 import { Context } from './details-context.tsx';
 import { Definition } from './details-definition.tsx';
-import { Departures } from './details-departure.tsx';
+import { Departures } from './details-deviations.tsx';
 import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 

@@ -1,19 +1,19 @@
 import { deviationsRule } from '../../src/debugger/findings/deviations.ts';
 import type { Finding } from '../../src/debugger/findings/finding.ts';
 import type { Session } from '../../src/debugger/page-data.ts';
+import { verdicts } from '../findings/current-finding.ts';
 import { currentAddress } from '../model/link.ts';
 import { place, range, recording, session } from '../model/place.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import { shownColumns, shownRows } from '../sequence/sequence-current.ts';
-import { verdicts } from '../verdicts/verdict-current.ts';
 import { copyText, download } from './download.ts';
 import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
 import { machinesWithin, minimalTrace } from './minimal-trace.ts';
 import { pageFile } from './page-file.ts';
-import { partOf, partThatMatters } from './part-that-matters.ts';
 import { pngOf, type StandaloneSvg, standalone } from './picture.ts';
 import { rangeMermaid } from './range-mermaid.ts';
 import { rangeTest, whyNoTest } from './range-test.ts';
+import { partOf, partThatMatters } from './relevant-part.ts';
 import { maxPictureRows, type Palette, rowsWithin, sequenceSvg } from './sequence-svg.ts';
 
 export interface ExportCommand {

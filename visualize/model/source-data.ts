@@ -15,7 +15,7 @@ import {
 } from '../../src/debugger/page-data.ts';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
-import { remember, remembered } from './remembered.ts';
+import { remember, remembered } from './page-storage.ts';
 
 /** The traces are below a secret path. A browser that has opened the page there can return by the root address. */
 const keyName = 'path';

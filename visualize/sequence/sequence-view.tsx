@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { isInStory } from '../model/causal-chain.ts';
 import { follows, goTo, place, recording, size } from '../model/place.ts';
-import { isInStory } from '../model/story.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
 import {
   drawn as drawnForm,

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { openFiles } from '../model/dropped.ts';
+import { openFiles } from '../model/opened-files.ts';
 
 const isOver = signal(false);
 

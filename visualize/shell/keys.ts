@@ -1,10 +1,10 @@
 /** Commands of all keys, which the help lists. */
 import { signal } from '@preact/signals';
+import { stepAlongCause } from '../model/causal-chain.ts';
 import { goToMark, toggleMark } from '../model/marks.ts';
+import { remember, remembered } from '../model/page-storage.ts';
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
-import { remember, remembered } from '../model/remembered.ts';
-import { stepAlongCause } from '../model/story.ts';
 import { showAllPanes } from '../parts/large-button.tsx';
 import { goToDeparture, goToEnd, step, stepOfActor } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { forget, remember, remembered } from '../model/remembered.ts';
+import { forget, remember, remembered } from '../model/page-storage.ts';
 
 export interface SplitterProps {
   /** CSS variable of the size, without its dashes; the style sheet has the default. */

@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { remember, remembered } from '../model/remembered.ts';
+import { remember, remembered } from '../model/page-storage.ts';
 import { Icon } from '../parts/icon.tsx';
 
 type Choice = 'system' | 'light' | 'dark';

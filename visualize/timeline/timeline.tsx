@@ -10,6 +10,7 @@ import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
 import { moreInWords } from '../parts/more.ts';
+import { StoryPath } from './timeline-chain.tsx';
 import { Flags } from './timeline-flags.tsx';
 import { Folds, IdleSwitch } from './timeline-folds.tsx';
 import { onLaneKey } from './timeline-keys.ts';
@@ -17,7 +18,6 @@ import { Axis, EmptyLaneRow, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
-import { StoryPath } from './timeline-story.tsx';
 import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
 /** Lanes over time. Dragging moves the current place, with Shift it chooses a range. The wheel zooms over the axis, and elsewhere with Ctrl. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { madeBootstrap } from '../../../test/fixtures/made-bootstrap.ts';
+import { madeBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';

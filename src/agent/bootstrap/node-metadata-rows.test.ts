@@ -1,7 +1,7 @@
 /** One test per row of spec/agent.md §5.1: node metadata of a bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf, labelled } from '../../../test/fixtures/configured-bootstraps.ts';
-import { madeBootstrap, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
+import { madeBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('§5.1 node metadata', () => {
   const metadata = (sources: Sources) => bootstrapOf(sources).node.metadata;

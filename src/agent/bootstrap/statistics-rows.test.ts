@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
-import { madeBootstrap, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
+import { madeBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
 
 describe('§5.3 statistics of the bootstrap', () => {

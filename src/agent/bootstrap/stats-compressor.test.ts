@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { type Made, madeBootstrap } from '../../../test/fixtures/made-bootstrap.ts';
+import { type Made, madeBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
-import { madeBootstrap } from '../../../test/fixtures/made-bootstrap.ts';
+import { madeBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('§5.4 tracers of the bootstrap', () => {
   test('§5.4 include zipkin', () => {

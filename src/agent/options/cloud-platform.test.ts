@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { codedError } from '../../../test/fixtures/error-details.ts';
-import { optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
+import { optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { type CloudSources, queryMetadataServer, withCloudMetadata } from './cloud-platform.ts';
 

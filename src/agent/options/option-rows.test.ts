@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { madeBootstrap, optionsOf, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
+import { madeBootstrap, optionsOf, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
 import { envoyArguments } from '../envoy/envoy-args.ts';
 import { controlPlaneRootFile } from '../identity/control-plane-roots.ts';

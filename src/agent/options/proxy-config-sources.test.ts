@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { madeBootstrap, optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
+import { madeBootstrap, optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('§1.5 unknown fields of a newer API', () => {
   test('are ignored at every level, with a warning that has source, line and name', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
+import { optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { issueCertificate, requestOf } from './issue-certificate.ts';
 import { NotObtained } from './obtain-secret.ts';

@@ -1,7 +1,7 @@
 /** Validation by a real API server: test/cluster/definitions.test.ts. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
-import { mistakenObjects } from '../../../test/fixtures/mistaken-objects.ts';
+import { mistakenObjects } from '../../../test/fixtures/invalid-objects.ts';
 import { refusedBy, structuralMistakes } from '../../../test/fixtures/structural-rules.ts';
 import { kindOf, objectsOfFiles, randomObjects } from '../../../test/fixtures/written-objects.ts';
 import { sized } from '../../../test/harness/size-of-run.ts';

@@ -3,7 +3,7 @@ import { parseDiagram } from '../../../src/debugger/diagram/parse.ts';
 import type { TraceBody, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
-import { departed } from './departed.ts';
+import { departed } from './recently-ended.ts';
 import { Recording } from './recording.ts';
 
 const header = headerWith();

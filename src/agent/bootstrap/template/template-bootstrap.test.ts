@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { errorWith } from '../../../../test/fixtures/error-details.ts';
-import { type Made, madeBootstrap } from '../../../../test/fixtures/made-bootstrap.ts';
+import { type Made, madeBootstrap } from '../../../../test/fixtures/generated-bootstrap.ts';
 
 function render(template: string, { PROXY_CONFIG = '' } = {}): Made {
   return madeBootstrap({

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording/recording.ts';
-import { partOf, partThatMatters } from './part-that-matters.ts';
+import { partOf, partThatMatters } from './relevant-part.ts';
 
 /** Thousands of events, two of which are causes of another one. */
 function recordingWith(causes: Readonly<Record<number, number>>, count = 20_000): Recording {

@@ -6,7 +6,7 @@ import { jumpTo, range, recording } from '../model/place.ts';
 import { clockText, wallClockText } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { zoomTo } from '../timeline/timeline-view.ts';
-import { chosenVerdict, currentVerdict, verdicts } from './verdict-current.ts';
+import { chosenVerdict, currentVerdict, verdicts } from './current-finding.ts';
 
 const isOpen = signal(false);
 /** The first and the last are always included. */

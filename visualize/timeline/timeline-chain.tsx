@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
+import { story, storyAnchor } from '../model/causal-chain.ts';
+import { Parents, storyPoints } from '../model/chain-lanes.ts';
 import { recording, size } from '../model/place.ts';
 import type { Lane } from '../model/recording/lanes.ts';
 import type { Recording } from '../model/recording/recording.ts';
-import { story, storyAnchor } from '../model/story.ts';
-import { Parents, storyPoints } from '../model/story-lanes.ts';
 import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, width } from './timeline-view.ts';
 
