@@ -1,23 +1,23 @@
 import { render } from 'preact';
 import { messageOf } from '../src/runtime/errors.ts';
-import { keepDetails } from './details/details.tsx';
+import { startDetails } from './details/details.tsx';
 import { parseAddress } from './model/address.ts';
-import { keepStory } from './model/causal-chain.ts';
+import { startChain } from './model/causal-chain.ts';
 import { connection, sources } from './model/connection.ts';
 import { idle } from './model/idle.ts';
-import { keepAddress } from './model/link.ts';
+import { startAddress } from './model/link.ts';
 import { opened, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
-import { addressInside, keepPath, loadSources, NotLetIn } from './model/source-data.ts';
+import { AccessDenied, addressInside, keepPath, loadSources } from './model/source-data.ts';
 import { drawn } from './model/time/frames.ts';
-import { closeSearchOutside, keepSearching } from './search/searching.ts';
-import { keepOpeningDropped } from './shell/drop-zone.tsx';
+import { closeSearchOutside, startSearching } from './search/searching.ts';
+import { startOpeningDroppedFiles } from './shell/drop-zone.tsx';
 import { onKey } from './shell/keys.ts';
-import { keepAnnouncing, keepTitle, Shell } from './shell/shell.tsx';
-import { keepTheme } from './shell/theme.tsx';
+import { Shell, startAnnouncing, startTitle } from './shell/shell.tsx';
+import { startTheme } from './shell/theme.tsx';
 import { escapeDrawnText } from './shell/visible-nodes.ts';
-import { keepGrowing, keepInView } from './timeline/timeline-view.ts';
+import { startGrowing, startKeepingPlaceInView } from './timeline/timeline-view.ts';
 
 /** For tests and measurements; described in README.md. */
 const hooks = {
@@ -33,16 +33,16 @@ const hooks = {
 async function start(): Promise<void> {
   Object.assign(globalThis, { chartpilot: hooks });
   escapeDrawnText();
-  keepTheme();
+  startTheme();
   runClock();
-  keepInView();
-  keepGrowing();
-  keepDetails();
-  keepStory();
-  keepSearching();
-  keepAnnouncing();
-  keepTitle();
-  keepOpeningDropped();
+  startKeepingPlaceInView();
+  startGrowing();
+  startDetails();
+  startChain();
+  startSearching();
+  startAnnouncing();
+  startTitle();
+  startOpeningDroppedFiles();
   document.addEventListener('keydown', onKey);
   document.addEventListener('pointerdown', closeSearchOutside);
   render(<Shell />, document.getElementById('page') ?? document.body);
@@ -55,13 +55,13 @@ async function start(): Promise<void> {
     connection.value = {
       kind: 'failed',
       reason:
-        error instanceof NotLetIn
+        error instanceof AccessDenied
           ? reason
           : `The server of this page does not respond: ${reason}. Check that chartpilot visualize is still running.`,
     };
     return;
   }
-  keepAddress();
+  startAddress();
   await openSource(address.source ?? 0, address);
 }
 

@@ -72,18 +72,18 @@ export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
   );
 }
 
-const mostKinds = 16;
+const maxKeyTypes = 16;
 /** Offset of the key bits by type and size of the key, because OpenSSL writes the same header before them. */
-const beginnings = new Map<string, number>();
+const keyBitsOffsets = new Map<string, number>();
 
 function keyBitsOf(publicKey: Uint8Array): Uint8Array {
   // Includes the headers of the algorithm and of the bits.
   const kind = `${publicKey.length} ${Buffer.from(publicKey.subarray(0, 24)).toString('hex')}`;
-  const known = beginnings.get(kind);
-  if (known !== undefined) return publicKey.subarray(known);
+  const cachedOffset = keyBitsOffsets.get(kind);
+  if (cachedOffset !== undefined) return publicKey.subarray(cachedOffset);
   const bits = new Uint8Array(AsnConvert.parse(publicKey, SubjectPublicKeyInfo).subjectPublicKey);
   const begin = publicKey.length - bits.length;
-  if (beginnings.size < mostKinds) beginnings.set(kind, begin);
+  if (keyBitsOffsets.size < maxKeyTypes) keyBitsOffsets.set(kind, begin);
   return bits;
 }
 

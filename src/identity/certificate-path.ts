@@ -4,7 +4,7 @@ import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import type { Certificate } from './certificate.ts';
 import { type CertificateProblem, problemOf } from './certificate-problem.ts';
 
-export interface PathQuestion {
+export interface PathRequest {
   /** The leaf, or an intermediate that signs. */
   readonly certificate: Certificate;
   /** In any order; unneeded ones are ignored. */
@@ -13,37 +13,37 @@ export interface PathQuestion {
   readonly at: Date;
 }
 
-export type PathAnswer =
+export type PathResult =
   /** From the certificate to its root; only the root if the certificate is a root. */
   { readonly path: readonly Certificate[] } | { readonly problem: string; readonly code: CertificateCode };
 
 /** Maximum number of certificates in a path, including leaf and root. */
-const longestPath = 8;
+const maxPathLength = 8;
 /** With repeated names, every pair of certificates may have to be verified. */
-const mostVerifications = 100;
+const maxVerifications = 100;
 
 /** Returns the first valid path, or the problem of the last path that was tried. */
-export function findPath({ certificate, intermediates, roots, at }: PathQuestion): PathAnswer {
+export function findPath({ certificate, intermediates, roots, at }: PathRequest): PathResult {
   let problem = inChain('no trusted root or intermediate is its issuer');
   let verifications = 0;
-  const known = new Set(roots.map(({ sha256 }) => sha256));
+  const rootHashes = new Set(roots.map(({ sha256 }) => sha256));
 
   const isIssuer = (issuer: Certificate, subject: Certificate, below: number): boolean => {
     if (!subject.x509.checkIssued(issuer.x509)) return false;
     const reason = issuerProblem(issuer, below) ?? timeProblem(issuer, at);
-    if (reason !== undefined) problem = { ...reason, message: `issuer ${nameOf(issuer)} ${reason.message}` };
-    else if (++verifications > mostVerifications)
-      problem = inChain(`more than ${mostVerifications} candidate issuers have the same name`);
+    if (reason !== undefined) problem = { ...reason, message: `issuer ${displayNameOf(issuer)} ${reason.message}` };
+    else if (++verifications > maxVerifications)
+      problem = inChain(`more than ${maxVerifications} candidate issuers have the same name`);
     else if (subject.x509.verify(issuer.publicKey)) return true;
-    else problem = inChain(`signature does not match the key of issuer ${nameOf(issuer)}`);
+    else problem = inChain(`signature does not match the key of issuer ${displayNameOf(issuer)}`);
     return false;
   };
 
   const search = (path: readonly Certificate[]): readonly Certificate[] | undefined => {
     const last = path.at(-1)!;
-    if (known.has(last.sha256)) return path;
-    if (path.length === longestPath) {
-      problem = inChain(`chain must have at most ${longestPath} certificates`);
+    if (rootHashes.has(last.sha256)) return path;
+    if (path.length === maxPathLength) {
+      problem = inChain(`chain must have at most ${maxPathLength} certificates`);
       return undefined;
     }
     // Authorities below count against the path length, except self-issued ones.
@@ -56,8 +56,8 @@ export function findPath({ certificate, intermediates, roots, at }: PathQuestion
     return undefined;
   };
 
-  const own = timeProblem(certificate, at) ?? criticalProblem(certificate);
-  if (own !== undefined) return { problem: own.message, code: own.code };
+  const certificateFault = timeProblem(certificate, at) ?? criticalProblem(certificate);
+  if (certificateFault !== undefined) return { problem: certificateFault.message, code: certificateFault.code };
   const path = search([certificate]);
   return path === undefined ? { problem: problem.message, code: problem.code } : { path };
 }
@@ -67,7 +67,7 @@ function inChain(message: string): CertificateProblem {
 }
 
 /** Earliest expiry in a path, which no certificate below it may exceed (spec/identity.md §1 #7). */
-export function endOf(path: readonly Certificate[]): Date {
+export function earliestExpiryOf(path: readonly Certificate[]): Date {
   return new Date(Math.min(...path.map(({ notAfter }) => notAfter.getTime())));
 }
 
@@ -103,7 +103,7 @@ function criticalProblem({ unknownCritical }: Certificate): CertificateProblem |
 }
 
 /** For display: the last line of the subject, else the serial number. */
-export function nameOf({ x509, serialNumber }: Certificate): string {
+export function displayNameOf({ x509, serialNumber }: Certificate): string {
   return x509.subject?.split('\n').at(-1) ?? `serial number ${serialNumber}`;
 }
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { makeRequest, RequestError, verifyRequest } from './certificate-request.ts';
+import { createRequest, RequestError, verifyRequest } from './certificate-request.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 
 const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
@@ -16,12 +16,12 @@ function openssl(input: string, ...parts: string[]): string {
 
 const spki = (key: KeyObject): string => createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string;
 
-describe('makeRequest', () => {
+describe('createRequest', () => {
   it.each([
     ['P-256', ec],
     ['RSA', rsa],
   ])('creates a request with a %s key, an empty subject and the name, which OpenSSL verifies', (_, key) => {
-    const text = openssl(makeRequest(key, [uri]), 'req', '-verify', '-text', '-noout');
+    const text = openssl(createRequest(key, [uri]), 'req', '-verify', '-text', '-noout');
     expect(text).toMatch(/Subject: *\n/);
     expect(text).toContain(`URI:${uri}`);
     expect(text).toMatch(/Subject Alternative Name: critical/);
@@ -29,7 +29,7 @@ describe('makeRequest', () => {
 
   it('creates a request that verifyRequest accepts', () => {
     for (const key of [ec, rsa]) {
-      const verified = verifyRequest(makeRequest(key, [uri]));
+      const verified = verifyRequest(createRequest(key, [uri]));
       expect(verified.export({ format: 'pem', type: 'spki' })).toBe(spki(key));
     }
   });
@@ -43,7 +43,7 @@ describe('verifyRequest', () => {
     expect(() => verifyRequest(request.replaceAll('CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'))).not.toThrow();
   });
 
-  const good = makeRequest(ec, [uri]);
+  const good = createRequest(ec, [uri]);
   const der = pemBlocks(good)[0]!.der;
 
   it.each<[string, string, string, string?]>([
@@ -68,7 +68,7 @@ describe('verifyRequest', () => {
 
   // Only the signed bytes matter; unused bits around them are ignored.
   it('returns no other key for a request with a changed byte, and does not crash', () => {
-    const answers = { same: 0, refused: 0 };
+    const results = { same: 0, refused: 0 };
     fc.assert(
       fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
         const changed = new Uint8Array(der);
@@ -77,19 +77,19 @@ describe('verifyRequest', () => {
           expect(verifyRequest(pemOf('CERTIFICATE REQUEST', changed)).export({ format: 'pem', type: 'spki' })).toBe(
             spki(ec),
           );
-          answers.same++;
+          results.same++;
         } catch (error) {
           expect(error).toBeInstanceOf(RequestError);
-          answers.refused++;
+          results.refused++;
         }
       }),
       { numRuns: 1500 },
     );
-    expect(answers.refused).toBeGreaterThan(20 * answers.same);
+    expect(results.refused).toBeGreaterThan(20 * results.same);
   });
 });
 
-/** A request that `makeRequest` does not create. */
+/** A request that `createRequest` does not create. */
 function makeUnchecked(kind: string, ...options: string[]): string {
   return openssl('', 'req', '-new', '-newkey', kind, ...options, '-nodes', '-keyout', '/dev/null', '-subj', '/');
 }

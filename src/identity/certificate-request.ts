@@ -16,7 +16,7 @@ import { type AlternativeNames, alternativeNamesOf } from './certificate.ts';
 import { alternativeNamesExtension, type Names } from './certificate-extensions.ts';
 import { CertificateError, type CertificateProblem, problemOf } from './certificate-problem.ts';
 import { pemBlocks, pemOf } from './pem.ts';
-import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
+import { algorithmOf, identifierOf, isValidSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
 /** The message is a predicate: `signature does not match …`. */
 export class RequestError extends CertificateError {
@@ -28,7 +28,7 @@ export class RequestError extends CertificateError {
 }
 
 /** A request with an RSA-4096 key and some names has 2 KB. */
-const mostBytes = 16 * 1024;
+const maxRequestBytes = 16 * 1024;
 const extensionRequest = '1.2.840.113549.1.9.14';
 
 /**
@@ -36,13 +36,13 @@ const extensionRequest = '1.2.840.113549.1.9.14';
  *
  * @param uris requested alternative names; chartpilot's authority ignores them, other CAs do not
  */
-export function makeRequest(privateKey: KeyObject, uris: readonly string[]): string {
-  return makeRequestFor(privateKey, { uris, dns: [], ips: [] });
+export function createRequest(privateKey: KeyObject, uris: readonly string[]): string {
+  return createRequestFor(privateKey, { uris, dns: [], ips: [] });
 }
 
-export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
+export function createRequestFor(privateKey: KeyObject, alternativeNames: Names): string {
   const spki = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
-  const names = new Extensions([new Extension(alternativeNamesExtension(wanted, true))]);
+  const names = new Extensions([new Extension(alternativeNamesExtension(alternativeNames, true))]);
   const info = new CertificationRequestInfo({
     subject: new Name(),
     subjectPKInfo: AsnConvert.parse(spki, SubjectPublicKeyInfo),
@@ -63,7 +63,7 @@ export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
  * @throws RequestError
  */
 export function verifyRequest(pem: string): KeyObject {
-  if (pem.length > 2 * mostBytes) throw new RequestError(`must have at most ${mostBytes} bytes`);
+  if (pem.length > 2 * maxRequestBytes) throw new RequestError(`must have at most ${maxRequestBytes} bytes`);
   const { request, key } = parsed(pem);
   const problem = keyProblem(key);
   if (problem !== undefined) throw new RequestError(problem);
@@ -82,15 +82,15 @@ export function verifyRequest(pem: string): KeyObject {
  *
  * @throws RequestError
  */
-export function namesIn(pem: string): AlternativeNames {
+export function requestedNamesIn(pem: string): AlternativeNames {
   const { request } = parsed(pem);
   try {
-    const asked = request.certificationRequestInfo.attributes
+    const requestedNames = request.certificationRequestInfo.attributes
       .filter(({ type }) => type === extensionRequest)
       .flatMap(({ values }) => values.flatMap((value) => [...AsnConvert.parse(value, Extensions)]))
       .filter(({ extnID }) => extnID === id_ce_subjectAltName)
       .flatMap(({ extnValue }) => [...AsnConvert.parse(extnValue.buffer, SubjectAlternativeName)]);
-    return alternativeNamesOf(new SubjectAlternativeName(asked), false);
+    return alternativeNamesOf(new SubjectAlternativeName(requestedNames), false);
   } catch (error) {
     throw new RequestError(`has invalid subject alternative names: ${messageOf(error)}`, { cause: error });
   }
@@ -114,7 +114,7 @@ function parsed(pem: string): { request: CertificationRequest; key: KeyObject } 
 
 function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
   try {
-    return isSignature(data, algorithm, key, signature);
+    return isValidSignature(data, algorithm, key, signature);
   } catch {
     return false;
   }

@@ -62,11 +62,11 @@ export interface AlternativeNames {
   readonly uris: readonly string[];
   readonly dns: readonly string[];
   readonly ips: readonly string[];
-  readonly others: number;
+  readonly otherNames: number;
 }
 
 /** Name constraints are not implemented: a chain with critical ones is rejected. */
-const understood: ReadonlySet<string> = new Set([
+const implementedExtensions: ReadonlySet<string> = new Set([
   id_ce_basicConstraints,
   id_ce_keyUsage,
   id_ce_extKeyUsage,
@@ -80,11 +80,12 @@ function invalid(message: string, cause?: unknown): CertificateError {
 }
 
 /** Larger than any workload or authority certificate. */
-const mostBytes = 64 * 1024;
+const maxCertificateBytes = 64 * 1024;
 
 /** @throws CertificateError if the certificate is invalid, repeats an extension, or has trailing bytes */
 export function readCertificate(der: Uint8Array): Certificate {
-  if (der.length > mostBytes) throw invalid(`must have at most ${mostBytes} bytes, got ${der.length}`);
+  if (der.length > maxCertificateBytes)
+    throw invalid(`must have at most ${maxCertificateBytes} bytes, got ${der.length}`);
   try {
     const x509 = new X509Certificate(der);
     // OpenSSL ignores trailing bytes.
@@ -146,7 +147,7 @@ function certificateOf(x509: X509Certificate, { tbsCertificate }: CertificateStr
     extendedKeyUsage: extended && [...extended],
     alternativeNames: names && alternativeNamesOf(names, isCritical(extensions, id_ce_subjectAltName)),
     unknownCritical: [...extensions.values()]
-      .filter(({ critical, extnID }) => critical && !understood.has(extnID))
+      .filter(({ critical, extnID }) => critical && !implementedExtensions.has(extnID))
       .map(({ extnID }) => extnID),
   };
 }
@@ -169,14 +170,14 @@ export function alternativeNamesOf(names: SubjectAlternativeName, critical: bool
   const uris: string[] = [];
   const dns: string[] = [];
   const ips: string[] = [];
-  let others = 0;
+  let otherNames = 0;
   for (const { uniformResourceIdentifier: uri, dNSName, iPAddress } of names) {
     if (uri !== undefined) uris.push(uri);
     else if (dNSName !== undefined) dns.push(dNSName);
     else if (iPAddress !== undefined) ips.push(iPAddress);
-    else others++;
+    else otherNames++;
   }
-  return { isCritical: critical, uris, dns, ips, others };
+  return { isCritical: critical, uris, dns, ips, otherNames };
 }
 
 function hexOf({ buffer }: { readonly buffer: ArrayBuffer }): string {

@@ -9,7 +9,7 @@ import { Certificate as CertificateStructure } from '@peculiar/asn1-x509';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cpuMs } from '../../test/harness/cpu-time.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
-import { endOf, findPath } from './certificate-path.ts';
+import { earliestExpiryOf, findPath } from './certificate-path.ts';
 import { type Issuer, issueIntermediate, issueLeaf, issueRevocationList, issueRoot } from './issue.ts';
 import { TrustBundle } from './trust-bundle.ts';
 import { svidOf, svidProblems } from './x509-svid.ts';
@@ -74,7 +74,7 @@ describe('an issued certificate', () => {
     expect(svidProblems(leaf)).toEqual([]);
     expect(svidOf(leaf)).toEqual({ trustDomain: 'cluster.local', path: '/ns/shop/sa/cart' });
     expect(leaf.isSubjectEmpty).toBe(true);
-    expect(leaf.alternativeNames).toEqual({ isCritical: true, uris: [uri], dns: [], ips: [], others: 0 });
+    expect(leaf.alternativeNames).toEqual({ isCritical: true, uris: [uri], dns: [], ips: [], otherNames: 0 });
     expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(type === 'rsa');
   });
 
@@ -83,14 +83,14 @@ describe('an issued certificate', () => {
     const intermediate = below(root, life(2));
     const leaf = leafOf(intermediate, life(24));
     expect(verified(leaf, root.certificate.pem, intermediate.certificate.pem)).toContain('OK');
-    const answer = findPath({
+    const result = findPath({
       certificate: leaf,
       intermediates: [intermediate.certificate],
       roots: [root.certificate],
       at: now,
     });
-    expect(answer).toEqual({ path: [leaf, intermediate.certificate, root.certificate] });
-    expect(endOf([leaf, intermediate.certificate, root.certificate])).toEqual(hours(2));
+    expect(result).toEqual({ path: [leaf, intermediate.certificate, root.certificate] });
+    expect(earliestExpiryOf([leaf, intermediate.certificate, root.certificate])).toEqual(hours(2));
   });
 
   // spec/identity.md §1 #4: without key IDs, one order of the bundle rejects every client.
@@ -171,29 +171,29 @@ describe('a revocation list', () => {
 
 describe('findPath', () => {
   const root = rootOf('root');
-  const ask = (certificate: Certificate, intermediates: Certificate[], roots: Certificate[], at = now) =>
+  const findPathFor = (certificate: Certificate, intermediates: Certificate[], roots: Certificate[], at = now) =>
     findPath({ certificate, intermediates, roots, at });
 
   const noIssuer = 'no trusted root or intermediate is its issuer';
   it.each<[string, () => ReturnType<typeof findPath>, string, string?]>([
-    ['a leaf without roots', () => ask(leafOf(root), [], []), 'CERTIFICATE_CHAIN_INVALID', noIssuer],
+    ['a leaf without roots', () => findPathFor(leafOf(root), [], []), 'CERTIFICATE_CHAIN_INVALID', noIssuer],
     [
       'a leaf of another root with the same name',
-      () => ask(leafOf(root), [], [rootOf('root').certificate]),
+      () => findPathFor(leafOf(root), [], [rootOf('root').certificate]),
       'CERTIFICATE_CHAIN_INVALID',
       noIssuer,
     ],
-    ['an expired leaf', () => ask(leafOf(root, life(-1, -2)), [], [root.certificate]), 'CERTIFICATE_EXPIRED'],
+    ['an expired leaf', () => findPathFor(leafOf(root, life(-1, -2)), [], [root.certificate]), 'CERTIFICATE_EXPIRED'],
     [
       'a leaf that is not yet valid',
-      () => ask(leafOf(root, life(2, 1)), [], [root.certificate]),
+      () => findPathFor(leafOf(root, life(2, 1)), [], [root.certificate]),
       'CERTIFICATE_NOT_YET_VALID',
     ],
     [
       'an expired root',
       () => {
         const ended = rootOf('ended', 'ec', life(-1, -9));
-        return ask(leafOf(ended), [], [ended.certificate]);
+        return findPathFor(leafOf(ended), [], [ended.certificate]);
       },
       'CERTIFICATE_EXPIRED',
       'issuer CN=ended expired on',
@@ -203,7 +203,7 @@ describe('findPath', () => {
       () => {
         const key = keyOf('ec');
         const signer = { privateKey: key, certificate: leafOf(root, life(24), key) };
-        return ask(leafOf(signer), [signer.certificate], [root.certificate]);
+        return findPathFor(leafOf(signer), [signer.certificate], [root.certificate]);
       },
       'CERTIFICATE_CHAIN_INVALID',
       noIssuer,
@@ -213,7 +213,7 @@ describe('findPath', () => {
       () => {
         const first = below(root);
         const second = below(first, life(500), 'second');
-        return ask(leafOf(second), [first.certificate, second.certificate], [root.certificate]);
+        return findPathFor(leafOf(second), [first.certificate, second.certificate], [root.certificate]);
       },
       'CERTIFICATE_CHAIN_INVALID',
       'has path length constraint 0, but 1 intermediate',
@@ -229,7 +229,7 @@ describe('findPath', () => {
     const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
     const twice = [...many, ...many.map((one) => ({ ...one }))];
     const taken = cpuMs(() => {
-      expect(ask(leafOf(withoutKeyId), twice, [root.certificate])).toHaveProperty('problem');
+      expect(findPathFor(leafOf(withoutKeyId), twice, [root.certificate])).toHaveProperty('problem');
     });
     expect(taken).toBeLessThan(5_000);
   });

@@ -127,7 +127,7 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
       revokedCertificates: list.revoked.map(
         ({ serialNumber, at }) =>
           new RevokedCertificate({
-            userCertificate: arrayBufferOf(positive(Buffer.from(serialNumber, 'hex'))),
+            userCertificate: arrayBufferOf(asPositiveInteger(Buffer.from(serialNumber, 'hex'))),
             revocationDate: new Time(at),
           }),
       ),
@@ -166,7 +166,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   const algorithm = identifierDerOf(key);
   const tbs = der.sequence(
     version3,
-    der.integer(freshSerialNumber()),
+    der.integer(randomSerialNumber()),
     algorithm,
     issuer,
     der.sequence(der.time(lifetime.notBefore), der.time(lifetime.notAfter)),
@@ -182,8 +182,8 @@ const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
   const algorithm = algorithmOf(key);
-  const known = identifiers.get(algorithm.id);
-  if (known !== undefined) return known;
+  const cached = identifiers.get(algorithm.id);
+  if (cached !== undefined) return cached;
   const encoded = new Uint8Array(AsnConvert.serialize(identifierOf(algorithm)));
   identifiers.set(algorithm.id, encoded);
   return encoded;
@@ -203,8 +203,8 @@ const fixedExtensions = new Map<string, readonly Uint8Array[]>();
 
 function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
   const kind = publicKey.asymmetricKeyType ?? '';
-  const known = fixedExtensions.get(kind);
-  if (known !== undefined) return known;
+  const cached = fixedExtensions.get(kind);
+  if (cached !== undefined) return cached;
   const encoded = encodedAll(leafExtensions(publicKey));
   fixedExtensions.set(kind, encoded);
   return encoded;
@@ -214,8 +214,8 @@ const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 
 /** Cached {@link keyOfIssuer}. */
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
-  const known = issuerKeys.get(issuer.certificate);
-  if (known !== undefined) return known;
+  const cached = issuerKeys.get(issuer.certificate);
+  if (cached !== undefined) return cached;
   const encoded = encodedAll(keyOfIssuer(issuer));
   issuerKeys.set(issuer.certificate, encoded);
   return encoded;
@@ -238,14 +238,14 @@ function nameOf(subject: RootSubject): Name {
 }
 
 /** 127 random bits, positive and not zero (RFC 5280 §4.1.2.2). */
-function freshSerialNumber(): Uint8Array {
+function randomSerialNumber(): Uint8Array {
   const bytes = new Uint8Array(randomBytes(16));
   bytes[0] = (bytes[0]! & 0x7f) | 0x40;
   return bytes;
 }
 
 /** ASN.1 integers need a leading zero if the first bit is set, which would make them negative. */
-function positive(bytes: Uint8Array): Uint8Array {
+function asPositiveInteger(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
 }
 

@@ -25,21 +25,21 @@ function rootOf(commonName: string): Issuer {
 const issuer = rootOf('one');
 const privateKey = newKey();
 const key = createPublicKey(privateKey);
-const wanted = { key, uri, lifetime };
+const expectedLeaf = { key, uri, lifetime };
 const names = (...uris: string[]) => ({ uris, dns: [], ips: [] });
 const good = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
 const later = (date: Date): Date => new Date(date.getTime() + 1_000);
 
 /** A check that has parsed a leaf of the key type completely, so that only OpenSSL's fields are checked next. */
-function practised(): LeafCheck {
+function checkAfterFirstLeaf(): LeafCheck {
   const check = new LeafCheck(issuer);
-  check.serialNumberOf(good(), wanted);
+  check.serialNumberOf(good(), expectedLeaf);
   return check;
 }
 
 it('a leaf check returns the serial number of a matching certificate', () => {
   const der = good();
-  expect(practised().serialNumberOf(der, wanted)).toBe(readCertificate(der).serialNumber);
+  expect(checkAfterFirstLeaf().serialNumberOf(der, expectedLeaf)).toBe(readCertificate(der).serialNumber);
 });
 
 describe('a leaf', () => {
@@ -79,22 +79,22 @@ describe('a leaf', () => {
       /CA certificate/,
     ],
     ['with trailing bytes', () => Buffer.concat([good(), Buffer.of(0)]), /trailing data after the certificate/],
-  ])('%s is rejected by the first check and by later ones', (_, made, reason) => {
-    expect(() => practised().serialNumberOf(made(), wanted)).toThrow(reason);
-    expect(() => new LeafCheck(issuer).serialNumberOf(made(), wanted)).toThrow(reason);
+  ])('%s is rejected by the first check and by later ones', (_, createLeaf, reason) => {
+    expect(() => checkAfterFirstLeaf().serialNumberOf(createLeaf(), expectedLeaf)).toThrow(reason);
+    expect(() => new LeafCheck(issuer).serialNumberOf(createLeaf(), expectedLeaf)).toThrow(reason);
   });
 
   it('that is damaged is rejected', () => {
-    expect(() => practised().serialNumberOf(good().subarray(0, -20), wanted)).toThrow();
+    expect(() => checkAfterFirstLeaf().serialNumberOf(good().subarray(0, -20), expectedLeaf)).toThrow();
   });
 });
 
 describe('a property that OpenSSL does not expose', () => {
   /** Created by OpenSSL without checks, and self-signed, so it is its own issuer. */
-  function made(
+  function createLeaf(
     changes: Record<string, string>,
     subject = '/',
-  ): { der: Uint8Array; wanted: typeof wanted; check: LeafCheck } {
+  ): { der: Uint8Array; request: typeof expectedLeaf; check: LeafCheck } {
     const extensions = {
       subjectAltName: `critical,URI:${uri}`,
       keyUsage: 'critical,digitalSignature',
@@ -110,13 +110,15 @@ describe('a property that OpenSSL does not expose', () => {
     const [certificate] = readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }));
     const { der, notBefore, notAfter } = certificate!;
     const ofItself = { ...issuer, certificate: certificate! };
-    return { der, wanted: { ...wanted, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
+    return { der, request: { ...expectedLeaf, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
   }
   it('is checked by the second parser', () => {
-    const { der, wanted: asked, check } = made({ extendedKeyUsage: 'serverAuth' });
-    expect(() => check.serialNumberOf(der, asked)).toThrow(/extended key usage must be .*extendedKeyUsage must be/);
-    const named = made({}, '/CN=cart');
-    expect(() => named.check.serialNumberOf(named.der, named.wanted)).toThrow(/subject is not empty/);
+    const { der, request: expectedRequest, check } = createLeaf({ extendedKeyUsage: 'serverAuth' });
+    expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(
+      /extended key usage must be .*extendedKeyUsage must be/,
+    );
+    const named = createLeaf({}, '/CN=cart');
+    expect(() => named.check.serialNumberOf(named.der, named.request)).toThrow(/subject is not empty/);
   });
 
   const isOfAnother = /issuer differs$/;
@@ -130,12 +132,12 @@ describe('a property that OpenSSL does not expose', () => {
       /keyUsage must be without cRLSign/,
     ],
   ])('is checked in the first leaf of a key type: %s', (_, changes, reason) => {
-    const { der, wanted: asked, check } = made(changes);
-    expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
+    const { der, request: expectedRequest, check } = createLeaf(changes);
+    expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(reason);
     // The next leaf is parsed completely, too, until one is valid.
-    expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
+    expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(reason);
     // Valid, except that a leaf cannot be its own issuer.
-    const { der: fine, wanted: same, check: other } = made({});
+    const { der: fine, request: same, check: other } = createLeaf({});
     expect(() => other.serialNumberOf(fine, same)).toThrow(isOfAnother);
   });
 });

@@ -9,7 +9,7 @@ import { CertificateError, problemOf } from './certificate-problem.ts';
 import type { Issuer, Lifetime } from './issue.ts';
 import { svidProblems } from './x509-svid.ts';
 
-export interface WantedLeaf {
+export interface LeafRequest {
   readonly key: KeyObject;
   readonly uri: string;
   readonly lifetime: Lifetime;
@@ -17,7 +17,7 @@ export interface WantedLeaf {
 
 const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
 /** One leaf of this number is parsed completely, starting with the first. */
-const wholeOf = 100;
+const fullCheckInterval = 100;
 
 export class LeafCheck {
   readonly #issuer: Issuer;
@@ -31,9 +31,9 @@ export class LeafCheck {
    * @returns serial number in OpenSSL's notation
    * @throws CertificateError for an invalid certificate, or one that differs from the request
    */
-  serialNumberOf(der: Uint8Array, wanted: WantedLeaf): string {
+  serialNumberOf(der: Uint8Array, request: LeafRequest): string {
     const x509 = new X509Certificate(der);
-    const problems = [...this.#differences(x509, der, wanted), ...this.#problemsOfKind(der, wanted.key)];
+    const problems = [...this.#differences(x509, der, request), ...this.#problemsOfKind(der, request.key)];
     if (problems.length > 0) {
       const message = `issued certificate differs from the request: ${problems.join('; ')}`;
       throw new CertificateError(problemOf('CERTIFICATE_UNEXPECTED', message));
@@ -41,7 +41,7 @@ export class LeafCheck {
     return x509.serialNumber;
   }
 
-  #differences(x509: X509Certificate, der: Uint8Array, { key, uri, lifetime }: WantedLeaf): string[] {
+  #differences(x509: X509Certificate, der: Uint8Array, { key, uri, lifetime }: LeafRequest): string[] {
     const { certificate } = this.#issuer;
     const holds: readonly (readonly [string, boolean])[] = [
       ['trailing data after the certificate', x509.raw.length === der.length],
@@ -57,13 +57,14 @@ export class LeafCheck {
       ],
       ['issuer differs', x509.checkIssued(certificate.x509)],
     ];
-    return holds.filter(([, holdsTrue]) => !holdsTrue).map(([what]) => what);
+    return holds.filter(([, holdsTrue]) => !holdsTrue).map(([message]) => message);
   }
 
   #problemsOfKind(der: Uint8Array, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly string[] {
     const kind = `${asymmetricKeyType} ${asymmetricKeyDetails?.namedCurve ?? ''}`;
     const count = this.#counts.get(kind) ?? 0;
-    const problems = count % wholeOf === 0 ? svidProblems(readCertificate(der)).map(({ message }) => message) : [];
+    const problems =
+      count % fullCheckInterval === 0 ? svidProblems(readCertificate(der)).map(({ message }) => message) : [];
     // After an invalid leaf, the next one is parsed completely.
     if (problems.length === 0) this.#counts.set(kind, count + 1);
     return problems;

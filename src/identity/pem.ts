@@ -17,7 +17,7 @@ export class PemError extends CertificateError {
 }
 
 /** More than any chain or bundle of a mesh. */
-const mostBlocks = 1000;
+const maxBlocks = 1000;
 
 /**
  * Text between blocks is ignored.
@@ -32,7 +32,7 @@ export function pemBlocks(text: string): PemBlock[] {
     const footer = `-----END ${label}-----`;
     const end = text.indexOf(footer, begin.lastIndex);
     if (end < 0) throw new PemError(`PEM block "${label}" is not terminated`);
-    if (blocks.length === mostBlocks) throw new PemError(`must have at most ${mostBlocks} PEM blocks`);
+    if (blocks.length === maxBlocks) throw new PemError(`must have at most ${maxBlocks} PEM blocks`);
     const body = text.slice(begin.lastIndex, end).replaceAll(/\s+/g, '');
     if (!/^[A-Za-z0-9+/]+={0,2}$/.test(body) || body.length % 4 !== 0) {
       throw new PemError(`PEM block "${label}" is not base64`);

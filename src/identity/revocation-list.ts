@@ -6,11 +6,11 @@ import { AsnConvert } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '@peculiar/asn1-x509';
 import { messageOf } from '../runtime/errors.ts';
 import type { Certificate } from './certificate.ts';
-import { nameOf } from './certificate-path.ts';
+import { displayNameOf } from './certificate-path.ts';
 import { CertificateError, type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
 import { type DerElement, derElements, firstDerElement } from './der-reader.ts';
 import { pemBlocks, pemOf } from './pem.ts';
-import { isSignature } from './signature-algorithm.ts';
+import { isValidSignature } from './signature-algorithm.ts';
 
 /** A well-formed list, signed by its authority, and valid at the time of the check. */
 export interface RevocationList {
@@ -53,16 +53,18 @@ export function checkRevocationLists(
   const problems: CertificateProblem[] = [];
   const validLater: Date[] = [];
   const found = listsIn(text, authorities, at, problems, validLater);
-  const kept = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
+  const previousLists = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
   const usable = new Map<string, RevocationList>();
-  for (const list of [...kept, ...found]) {
+  for (const list of [...previousLists, ...found]) {
     // The newest list of an authority in the text has priority, and any of them has priority over a previous one.
     const other = usable.get(list.authority);
     if (other === undefined || !found.includes(other) || list.thisUpdate >= other.thisUpdate) {
       usable.set(list.authority, list);
     }
   }
-  const gaps = authorities.map((authority) => gapAt(authority, { authorities, found, usable: [...usable.values()] }));
+  const gaps = authorities.map((authority) =>
+    missingListOf(authority, { authorities, found, usable: [...usable.values()] }),
+  );
   problems.push(...gaps.flatMap((gap) => gap?.problem ?? []));
   const isComplete = (authority: Certificate): boolean =>
     chainOf(authority, authorities).every((one) => gaps[authorities.indexOf(one)]?.refusesClients !== true);
@@ -137,8 +139,8 @@ interface Checked {
 }
 
 /** Missing list of an authority. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
-function gapAt(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
-  const name = nameOf(authority);
+function missingListOf(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
+  const name = displayNameOf(authority);
   if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
     const message = `issuer of CA certificate ${name} is missing: Envoy checks revocation lists up to the root`;
     return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients: true };
@@ -204,7 +206,9 @@ function readList(der: Uint8Array): ParsedList {
   if (issuer?.tag !== tags.sequence || !isTime(thisUpdate) || signature?.tag !== tags.bitString) {
     throw invalid('is not a certificate revocation list');
   }
-  refuseCritical([...(isTime(next) ? [] : next ? [next] : []), ...rest].find(({ tag }) => tag === tags.extensions));
+  rejectCriticalExtensions(
+    [...(isTime(next) ? [] : next ? [next] : []), ...rest].find(({ tag }) => tag === tags.extensions),
+  );
   return {
     signed: parts[0]!.raw,
     issuer: issuer.raw,
@@ -220,7 +224,7 @@ function timeOf({ raw }: DerElement): Date {
 }
 
 /** A delta or indirect CRL does not replace a complete list of its issuer. */
-function refuseCritical(extensions: DerElement | undefined): void {
+function rejectCriticalExtensions(extensions: DerElement | undefined): void {
   if (extensions === undefined) return;
   for (const { raw } of derElements(firstDerElement(extensions.content).content)) {
     const { extnID, critical, extnValue } = AsnConvert.parse(raw, Extension);
@@ -243,12 +247,15 @@ function datesOf({ thisUpdate, nextUpdate }: ParsedList, at: Date): Pick<Revocat
 }
 
 function signerOf(list: ParsedList, authorities: readonly Certificate[]): Certificate {
-  const named = authorities.filter(({ subject }) => Buffer.compare(subject, list.issuer) === 0);
-  if (named.length === 0) throw invalid('is not issued by any of the CA certificates');
-  const signer = named.find(({ publicKey }) => isSignature(list.signed, list.algorithm, publicKey, list.signature));
-  if (signer === undefined) throw invalid(`signature does not match the key of its issuer ${nameOf(named[0]!)}`);
+  const authoritiesOfIssuer = authorities.filter(({ subject }) => Buffer.compare(subject, list.issuer) === 0);
+  if (authoritiesOfIssuer.length === 0) throw invalid('is not issued by any of the CA certificates');
+  const signer = authoritiesOfIssuer.find(({ publicKey }) =>
+    isValidSignature(list.signed, list.algorithm, publicKey, list.signature),
+  );
+  if (signer === undefined)
+    throw invalid(`signature does not match the key of its issuer ${displayNameOf(authoritiesOfIssuer[0]!)}`);
   if (signer.keyUsage !== undefined && !signer.keyUsage.flags.has('cRLSign')) {
-    throw invalid(`is signed by ${nameOf(signer)}, which lacks the key usage cRLSign`);
+    throw invalid(`is signed by ${displayNameOf(signer)}, which lacks the key usage cRLSign`);
   }
   return signer;
 }

@@ -27,11 +27,11 @@ const ecdsa: readonly Algorithm[] = [
 ];
 
 const derNull = new Uint8Array([5, 0]).buffer;
-const shortestRsa = 2048;
+const minRsaBits = 2048;
 /** A longer key takes tens of milliseconds of CPU time, which a client must not control. */
-const longestRsa = 4096;
+const maxRsaBits = 4096;
 /** With a public exponent as long as the key, a verification costs as much as a signature. */
-const mostOfExponent = 2n ** 32n;
+const maxRsaExponent = 2n ** 32n;
 
 function unsupported(path: string, expected: string, got: string): CertificateProblem {
   return mismatch('KEY_UNSUPPORTED', path, expected, got);
@@ -44,10 +44,10 @@ export function keyProblem(key: KeyObject): CertificateProblem | undefined {
     case 'ec':
       return ecdsaOfCurve.has(namedCurve) ? undefined : unsupported('curve of the key', 'P-256 or P-384', namedCurve);
     case 'rsa':
-      if (modulusLength < shortestRsa || modulusLength > longestRsa) {
-        return unsupported('RSA key size', `${shortestRsa} to ${longestRsa} bits`, `${modulusLength} bits`);
+      if (modulusLength < minRsaBits || modulusLength > maxRsaBits) {
+        return unsupported('RSA key size', `${minRsaBits} to ${maxRsaBits} bits`, `${modulusLength} bits`);
       }
-      return publicExponent < 3n || publicExponent >= mostOfExponent || publicExponent % 2n === 0n
+      return publicExponent < 3n || publicExponent >= maxRsaExponent || publicExponent % 2n === 0n
         ? unsupported('RSA public exponent', `odd, and from 3 to 2^32`, String(publicExponent))
         : undefined;
     default:
@@ -71,7 +71,7 @@ export function signatureOf(data: Uint8Array, key: KeyObject): ArrayBuffer {
 }
 
 /** Also returns false if algorithm and key do not match. */
-export function isSignature(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
+export function isValidSignature(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
   const known = (key.asymmetricKeyType === 'rsa' ? rsa : ecdsa).find(({ id }) => id === algorithm);
   return known !== undefined && verify(known.digest, data, key, signature);
 }

@@ -46,7 +46,7 @@ describe('a bundle', () => {
   });
 
   it('ignores invalid roots as long as one is valid', () => {
-    const { roots, passedOver } = read(
+    const { roots, ignoredEntries: passedOver } = read(
       bundle([entry(rootOf('ended', -2, -1)), entry(rootOf('to come', 1, 2)), entry(root)]),
     );
     expect(roots).toHaveLength(1);

@@ -1,7 +1,7 @@
 import { messageOf } from '../runtime/errors.ts';
 import { isObject } from '../runtime/json-object.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
-import { issuerProblem, nameOf, timeProblem } from './certificate-path.ts';
+import { displayNameOf, issuerProblem, timeProblem } from './certificate-path.ts';
 import { CertificateError, type CertificateProblem, problemOf } from './certificate-problem.ts';
 import { parseSpiffeId } from './spiffe-id.ts';
 
@@ -12,7 +12,7 @@ export interface SpiffeBundle {
   readonly sequence: number | undefined;
   /** Refresh interval that the publisher suggests. */
   readonly refreshHintSeconds: number | undefined;
-  readonly passedOver: readonly string[];
+  readonly ignoredEntries: readonly string[];
 }
 
 export class BundleError extends CertificateError {
@@ -24,7 +24,7 @@ export class BundleError extends CertificateError {
 }
 
 /** More than the roots of any trust domain, including rotations. */
-const mostEntries = 100;
+const maxEntries = 100;
 
 /**
  * Parses a bundle. Entries for other purposes are ignored. An invalid certificate makes the bundle invalid, because it may be the signing one.
@@ -41,17 +41,17 @@ export function readSpiffeBundle(text: string, trustDomains: readonly string[], 
     if (root === undefined) return;
     const problem = issuerProblem(root) ?? timeProblem(root, at) ?? ownerProblem(root, trustDomains);
     if (problem === undefined) roots.set(root.sha256, root);
-    else passedOver.push(`keys[${i}]: ${nameOf(root)} ${problem.message}`);
+    else passedOver.push(`keys[${i}]: ${displayNameOf(root)} ${problem.message}`);
   });
   if (roots.size === 0) {
-    const why = passedOver.length === 0 ? 'no key with use x509-svid' : passedOver.join('; ');
-    throw new BundleError(`bundle has no usable root: ${why}`);
+    const reasonText = passedOver.length === 0 ? 'no key with use x509-svid' : passedOver.join('; ');
+    throw new BundleError(`bundle has no usable root: ${reasonText}`);
   }
   return {
     roots: [...roots.values()],
-    sequence: wholeNumber('spiffe_sequence', spiffe_sequence),
-    refreshHintSeconds: wholeNumber('spiffe_refresh_hint', spiffe_refresh_hint),
-    passedOver,
+    sequence: nonNegativeInteger('spiffe_sequence', spiffe_sequence),
+    refreshHintSeconds: nonNegativeInteger('spiffe_refresh_hint', spiffe_refresh_hint),
+    ignoredEntries: passedOver,
   };
 }
 
@@ -69,8 +69,8 @@ function parsed(text: string): JwkSet {
     throw new BundleError('response is not JSON');
   }
   if (!isObject(set) || !Array.isArray(set.keys)) throw new BundleError('response is not a JSON Web Key Set');
-  if (set.keys.length > mostEntries)
-    throw new BundleError(`keys must have at most ${mostEntries} entries, got ${set.keys.length}`, { path: 'keys' });
+  if (set.keys.length > maxEntries)
+    throw new BundleError(`keys must have at most ${maxEntries} entries, got ${set.keys.length}`, { path: 'keys' });
   return { ...set, keys: set.keys };
 }
 
@@ -111,7 +111,7 @@ function otherOwner(message: string): CertificateProblem {
   return problemOf('TRUST_BUNDLE_INVALID', message);
 }
 
-function wholeNumber(name: string, value: unknown): number | undefined {
+function nonNegativeInteger(name: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
   throw new BundleError(`${name} must be an integer >= 0, got ${JSON.stringify(value)}`, { path: name });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { oneWorkloadOf, parseSpiffeId, spiffeUriOf, uriInMesh, workloadIdentityOf } from './spiffe-id.ts';
+import { parseSpiffeId, singleWorkloadOf, spiffeUriOf, uriInMesh, workloadIdentityOf } from './spiffe-id.ts';
 
 it('the parser accepts the SPIFFE ID of an Istio workload', () => {
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart.v1';
@@ -48,7 +48,7 @@ it('a workload with an alias trust domain has the ID of the trust domain of the 
 
 it('a caller with the IDs of two workloads has no workload identity', () => {
   const [one, two] = ['spiffe://a/ns/n/sa/s', 'spiffe://a/ns/n/sa/t'];
-  expect(oneWorkloadOf([one, 'https://x'])).toEqual({ trustDomain: 'a', namespace: 'n', serviceAccount: 's' });
-  expect(oneWorkloadOf([one, two])).toBeUndefined();
-  expect(oneWorkloadOf([])).toBeUndefined();
+  expect(singleWorkloadOf([one, 'https://x'])).toEqual({ trustDomain: 'a', namespace: 'n', serviceAccount: 's' });
+  expect(singleWorkloadOf([one, two])).toBeUndefined();
+  expect(singleWorkloadOf([])).toBeUndefined();
 });

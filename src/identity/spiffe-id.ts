@@ -13,13 +13,13 @@ export interface WorkloadIdentity {
 }
 
 const scheme = 'spiffe://';
-const mostBytes = 2048;
-const mostBytesOfTrustDomain = 255;
+const maxIdBytes = 2048;
+const maxTrustDomainBytes = 255;
 
 /** Parses like go-spiffe: no percent-encoding, port, query or user, and no normalization. */
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
   if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
-  if (Buffer.byteLength(text) > mostBytes) return { problem: `must have at most ${mostBytes} bytes` };
+  if (Buffer.byteLength(text) > maxIdBytes) return { problem: `must have at most ${maxIdBytes} bytes` };
   const rest = text.slice(scheme.length);
   const slash = rest.indexOf('/');
   const trustDomain = slash < 0 ? rest : rest.slice(0, slash);
@@ -30,7 +30,7 @@ export function parseSpiffeId(text: string): SpiffeId | { readonly problem: stri
 
 export function trustDomainProblem(text: string): string | undefined {
   if (text === '') return 'trust domain must not be empty';
-  if (text.length > mostBytesOfTrustDomain) return `trust domain must have at most ${mostBytesOfTrustDomain} bytes`;
+  if (text.length > maxTrustDomainBytes) return `trust domain must have at most ${maxTrustDomainBytes} bytes`;
   return /^[a-z0-9._-]+$/.test(text)
     ? undefined
     : 'trust domain must contain only lower-case letters, digits, dots, dashes and underscores';
@@ -58,7 +58,7 @@ export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
 }
 
 /** The workload identity of a caller; `undefined` unless exactly one URI is one. */
-export function oneWorkloadOf(uris: readonly string[]): WorkloadIdentity | undefined {
+export function singleWorkloadOf(uris: readonly string[]): WorkloadIdentity | undefined {
   const identities = uris.flatMap((uri) => workloadIdentityOf(uri) ?? []);
   return identities.length === 1 ? identities[0] : undefined;
 }
@@ -81,7 +81,7 @@ export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: Workload
  * @returns `undefined` for a workload of another mesh
  */
 export function uriInMesh(identity: WorkloadIdentity, trustDomains: readonly string[]): string | undefined {
-  const [own] = trustDomains;
-  if (own === undefined || !trustDomains.includes(identity.trustDomain)) return undefined;
-  return spiffeUriOf({ ...identity, trustDomain: own });
+  const [meshTrustDomain] = trustDomains;
+  if (meshTrustDomain === undefined || !trustDomains.includes(identity.trustDomain)) return undefined;
+  return spiffeUriOf({ ...identity, trustDomain: meshTrustDomain });
 }

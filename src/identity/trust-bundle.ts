@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type Certificate, readCertificates } from './certificate.ts';
-import { issuerProblem, nameOf } from './certificate-path.ts';
+import { displayNameOf, issuerProblem } from './certificate-path.ts';
 import { CertificateError } from './certificate-problem.ts';
 
 export class TrustBundle {
@@ -29,7 +29,7 @@ export class TrustBundle {
     for (const root of roots) {
       const problem = issuerProblem(root);
       if (problem !== undefined) {
-        throw new CertificateError({ ...problem, message: `root ${nameOf(root)} ${problem.message}` });
+        throw new CertificateError({ ...problem, message: `root ${displayNameOf(root)} ${problem.message}` });
       }
     }
     return new TrustBundle(trustDomain, roots);

@@ -36,21 +36,21 @@ const leaf = (issuer: Issuer, trustDomain: string, until = 60_000): Uint8Array =
   );
 
 const [mine, theirs, third] = ['mine', 'theirs', 'third'].map(rootOf) as [Issuer, Issuer, Issuer];
-const own = new TrustBundle('shop.test', [mine.certificate]);
+const meshBundle = new TrustBundle('shop.test', [mine.certificate]);
 const pools = new TrustPools(
-  own,
+  meshBundle,
   new Map([
     ['old.test', [theirs.certificate]],
     ['older.test', [third.certificate]],
   ]),
 );
-const taken = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, now);
+const isAccepted = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, now);
 
 describe('a root of an alias', () => {
   it('verifies workloads of this alias', () => {
-    expect(taken(leaf(theirs, 'old.test'))).toBe(true);
+    expect(isAccepted(leaf(theirs, 'old.test'))).toBe(true);
     const between = below(theirs);
-    expect(taken(leaf(between, 'old.test'), between.certificate.der)).toBe(true);
+    expect(isAccepted(leaf(between, 'old.test'), between.certificate.der)).toBe(true);
   });
 
   it.each([
@@ -58,9 +58,9 @@ describe('a root of an alias', () => {
     ['another alias', 'older.test'],
     ['an unknown trust domain', 'bank.test'],
   ])('does not verify workloads of %s', (_, trustDomain) => {
-    expect(taken(leaf(theirs, trustDomain))).toBe(false);
+    expect(isAccepted(leaf(theirs, trustDomain))).toBe(false);
     const between = below(theirs);
-    expect(taken(leaf(between, trustDomain), between.certificate.der, theirs.certificate.der)).toBe(false);
+    expect(isAccepted(leaf(between, trustDomain), between.certificate.der, theirs.certificate.der)).toBe(false);
   });
 });
 
@@ -76,6 +76,6 @@ describe('a chain', () => {
     ['of a root without a leaf', [theirs.certificate.der]],
     ['of a root of the mesh, which TLS verifies', [leaf(mine, 'shop.test')]],
   ])('%s is rejected', (_, chain) => {
-    expect(taken(...chain)).toBe(false);
+    expect(isAccepted(...chain)).toBe(false);
   });
 });

@@ -8,16 +8,16 @@ import type { TrustBundle } from './trust-bundle.ts';
 import { svidOf, svidProblems } from './x509-svid.ts';
 
 /** A longer chain is an attack on CPU time. */
-const longestChain = 10;
+const maxChainLength = 10;
 
 export class TrustPools {
   /** Pool of the mesh's trust domain, which TLS uses. Its roots also sign for aliases, which are the same mesh. */
-  readonly own: TrustBundle;
+  readonly meshBundle: TrustBundle;
   readonly #ofAliases: ReadonlyMap<string, readonly Certificate[]>;
 
   /** @param ofAliases roots that sign only for one alias */
-  constructor(own: TrustBundle, ofAliases: ReadonlyMap<string, readonly Certificate[]> = new Map()) {
-    this.own = own;
+  constructor(meshBundle: TrustBundle, ofAliases: ReadonlyMap<string, readonly Certificate[]> = new Map()) {
+    this.meshBundle = meshBundle;
     this.#ofAliases = ofAliases;
   }
 
@@ -32,7 +32,7 @@ export class TrustPools {
    */
   isOfAlias(chain: readonly Uint8Array[], at: Date): boolean {
     try {
-      const [certificate, ...intermediates] = chain.slice(0, longestChain).map(readCertificate);
+      const [certificate, ...intermediates] = chain.slice(0, maxChainLength).map(readCertificate);
       if (certificate === undefined || svidProblems(certificate).length > 0) return false;
       const id = svidOf(certificate);
       const roots = ('problem' in id ? undefined : this.#ofAliases.get(id.trustDomain)) ?? [];

@@ -21,7 +21,9 @@ const good = {
 };
 
 /** Created by OpenSSL without checks. */
-function made(changes: Partial<Record<keyof typeof good, string>> & { more?: string; key?: string[] }): Certificate {
+function createLeaf(
+  changes: Partial<Record<keyof typeof good, string>> & { more?: string; key?: string[] },
+): Certificate {
   const { more = '', key = ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], ...extensions } = changes;
   const lines = Object.entries({ ...good, ...extensions }).flatMap(([name, value]) =>
     value ? `${name}=${value}` : [],
@@ -36,10 +38,10 @@ function made(changes: Partial<Record<keyof typeof good, string>> & { more?: str
 }
 
 it('a certificate that satisfies all rules is an X.509-SVID', () => {
-  expect(svidProblems(made({}))).toEqual([]);
+  expect(svidProblems(createLeaf({}))).toEqual([]);
 });
 
-it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
+it.each<[string, Parameters<typeof createLeaf>[0], Partial<CertificateProblem>]>([
   [
     'no alternative name',
     { subjectAltName: '' },
@@ -151,14 +153,16 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { path: 'extensions', got: '1.2.3.4' },
   ],
 ])('a certificate with %s is not an X.509-SVID', (_, changes, problem) => {
-  expect(svidProblems(made(changes))).toEqual([
+  expect(svidProblems(createLeaf(changes))).toEqual([
     expect.objectContaining({ code: 'CERTIFICATE_PROFILE_INVALID', ...problem }),
   ]);
 });
 
 it('an X.509-SVID may have key encipherment for RSA, and no extended key usage', () => {
-  expect(svidProblems(made({ keyUsage: 'critical,digitalSignature,keyEncipherment', key: ['rsa:2048'] }))).toEqual([]);
-  expect(svidProblems(made({ extendedKeyUsage: '' }))).toEqual([]);
+  expect(
+    svidProblems(createLeaf({ keyUsage: 'critical,digitalSignature,keyEncipherment', key: ['rsa:2048'] })),
+  ).toEqual([]);
+  expect(svidProblems(createLeaf({ extendedKeyUsage: '' }))).toEqual([]);
 });
 
 it('a certificate with trailing bytes or repeated extensions is rejected', () => {

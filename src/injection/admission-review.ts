@@ -72,13 +72,13 @@ function overlapWarnings({ cluster }: SidecarInjector, { metadata }: Pod, reques
   return [`MutatingWebhookConfigurations ${names} all inject this pod; only the sidecar of ${callers.at(-1)} stays`];
 }
 
-interface About {
+interface ReviewContext {
   readonly version: string;
   readonly uid: string;
   readonly pod: string;
 }
 
-function rejected(about: About, message: string): ReviewedInjection {
+function rejected(about: ReviewContext, message: string): ReviewedInjection {
   return { review: invalidReview(about, message), outcome: 'rejected', pod: about.pod, reason: message };
 }
 

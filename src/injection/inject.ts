@@ -41,7 +41,12 @@ import { duplicateErrors, podErrors, redirectsTraffic } from './pod-checks.ts';
 import type { InjectionSettings } from './settings.ts';
 import { goTemplateCall, type RenderGoTemplate, rejectGoTemplate } from './template/go-template.ts';
 import { initContainer } from './template/init-container.ts';
-import { interceptionModeOf, isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
+import {
+  booleanAnnotationOrSetting,
+  interceptionModeOf,
+  type TemplateInput,
+  type TemplatePod,
+} from './template/template-input.ts';
 import { builtInTemplates } from './template/templates.ts';
 
 export interface InjectionRequest {
@@ -111,7 +116,7 @@ function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInpu
   const pod = withSidecarLast(pristine);
   const proxyUid = request.proxyUid ?? defaultProxyUid;
   const isNative =
-    isAnnotated(pod, 'sidecar.istio.io/nativeSidecar', nativeByDefault(request)) &&
+    booleanAnnotationOrSetting(pod, 'sidecar.istio.io/nativeSidecar', nativeByDefault(request)) &&
     // Without another container, no container would remain.
     pod.spec.containers.some(({ name }) => name !== proxyContainerName);
   return {
@@ -159,12 +164,12 @@ function buildTemplates(
 ): Decoded<readonly TemplatePod[]> {
   const { config, writtenValues } = input.settings;
   const { templates, goTemplates } = config;
-  const known = [
+  const knownTemplates = [
     ...new Set([...Object.keys(builtInTemplates), ...Object.keys(templates), ...Object.keys(goTemplates)]),
   ];
-  const unknown = names.find((name) => !known.includes(name));
+  const unknown = names.find((name) => !knownTemplates.includes(name));
   if (unknown !== undefined) {
-    return fail('metadata.annotations["inject.istio.io/templates"]', violation.unknownValue(known, unknown));
+    return fail('metadata.annotations["inject.istio.io/templates"]', violation.unknownValue(knownTemplates, unknown));
   }
   const built = names.map((name) => {
     if (Object.hasOwn(goTemplates, name))
@@ -183,7 +188,7 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
   const scraped = mergedMetrics(withUrl, input);
   const probed = redirectedProbes(scraped, input);
   const users = redirectsTraffic(template) ? withRedirectedUser(probed, input) : probed;
-  return withReportedInjection(ordered(users, input), template, overrides, input);
+  return withReportedInjection(orderContainers(users, input), template, overrides, input);
 }
 
 function overridesIn({ spec }: Pod, template: TemplatePod): ContainerOverrides {
@@ -310,7 +315,7 @@ function withProxyEnvironment(pod: Pod, values: Texts): Pod {
 }
 
 function mergedMetrics(pod: Pod, { mesh, statusPort }: TemplateInput): Pod {
-  const isEnabled = isAnnotated(pod, 'prometheus.istio.io/merge-metrics', mesh.enablePrometheusMerge);
+  const isEnabled = booleanAnnotationOrSetting(pod, 'prometheus.istio.io/merge-metrics', mesh.enablePrometheusMerge);
   const settings = scrapeSettingsOf(pod);
   if (!isEnabled || statusPort === 0 || !mergesMetrics(settings, statusPort)) return pod;
   const merged = withMergedMetrics(pod, statusPort);
@@ -320,7 +325,11 @@ function mergedMetrics(pod: Pod, { mesh, statusPort }: TemplateInput): Pod {
 }
 
 function redirectedProbes(pod: Pod, { settings, statusPort }: TemplateInput): Pod {
-  const isEnabled = isAnnotated(pod, 'sidecar.istio.io/rewriteAppHTTPProbers', settings.values.rewriteAppHTTPProbe);
+  const isEnabled = booleanAnnotationOrSetting(
+    pod,
+    'sidecar.istio.io/rewriteAppHTTPProbers',
+    settings.values.rewriteAppHTTPProbe,
+  );
   const hasProxy = allContainersOf(pod).some(({ name }) => name === proxyContainerName);
   if (!isEnabled || statusPort === 0 || !hasProxy) return pod;
   const { pod: redirected, probes } = redirectProbes(pod, statusPort);
@@ -352,7 +361,7 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
  * Redirection is checked first and set up last. A native proxy runs before the user's init containers, which then have network access. Containers of
  * the pod keep their order and precede those of templates.
  */
-function ordered(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
+function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
   const { containers, initContainers, ...spec } = pod.spec;
   const originalItems = allContainersOf(original).map(({ name }) => name);
@@ -413,7 +422,7 @@ function withReportedInjection(
   const hasOverrides = overrides.containers.length + overrides.initContainers.length > 0;
   return withAnnotations(pod, {
     ...annotations,
-    ...(hasOverrides && { [overridesKey]: JSON.stringify(savedOverrides(overrides), inKeyOrder) }),
+    ...(hasOverrides && { [overridesKey]: JSON.stringify(savedOverrides(overrides), sortKeys) }),
     [statusKey]: JSON.stringify(status),
   });
 }
@@ -426,6 +435,6 @@ function savedOverrides({ containers, initContainers }: ContainerOverrides): Jso
 }
 
 /** Sorts the fields, so that a pod that is injected again gets the same annotation. */
-function inKeyOrder(_key: string, value: unknown): unknown {
+function sortKeys(_key: string, value: unknown): unknown {
   return isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
 }

@@ -131,13 +131,13 @@ function withReplacements(text: string, replacements: readonly Replacement[]): s
     const node = (path.length === 0 ? document.contents : document.getIn(path, true)) as Node | null;
     if (!node?.range) continue;
     const [start, end] = node.range;
-    replaced = replaced.slice(0, start) + written(value, text, start, node) + replaced.slice(end);
+    replaced = replaced.slice(0, start) + formatNode(value, text, start, node) + replaced.slice(end);
   }
   return replaced;
 }
 
 /** YAML block at the column of the node, or JSON in flow style. */
-function written(value: Json, text: string, start: number, node: Node): string {
+function formatNode(value: Json, text: string, start: number, node: Node): string {
   if ((isMap(node) || isSeq(node)) && node.flow === true) return JSON.stringify(value, null, 2);
   const column = start - (text.lastIndexOf('\n', start - 1) + 1);
   const block = stringify(value, { lineWidth: 0 });

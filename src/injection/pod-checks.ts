@@ -65,11 +65,11 @@ const mountAnnotation = 'sidecar.istio.io/userVolumeMount';
 function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
   const mounts = JSON.parse(annotationOf(pod, mountAnnotation) || '{}') as Readonly<Record<string, unknown>>;
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
-  const known = [...volumes, ...(pod.spec.volumes ?? [])].map(({ name }) => name);
+  const volumeNames = [...volumes, ...(pod.spec.volumes ?? [])].map(({ name }) => name);
   return Object.keys(mounts)
-    .filter((name) => !known.includes(name))
+    .filter((name) => !volumeNames.includes(name))
     .map((name) =>
-      violation.fieldError(`metadata.annotations["${mountAnnotation}"]`, violation.unknownValue(known, name)),
+      violation.fieldError(`metadata.annotations["${mountAnnotation}"]`, violation.unknownValue(volumeNames, name)),
     );
 }
 

@@ -96,7 +96,7 @@ const word = (byDefault: string): ReturnType<typeof withDefault<string>> => with
 const object: Decoder<Json> = dictionary(anything);
 
 /** A decoder that ignores unknown fields, because other components read the chart's values, too. */
-function reading<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {
+function decoderOfKnownFields<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {
   const decoder = struct<T>(fields);
   const names = new Set(Object.entries(fields).map(([name, field]) => (field as { from?: string }).from ?? name));
   return (value, path) =>
@@ -108,7 +108,7 @@ function reading<T extends object>(fields: Parameters<typeof struct<T>>[0]): Dec
 
 const byDefault = defaultInjectionValues;
 
-const proxyFields = reading({
+const proxyFields = decoderOfKnownFields({
   image: word(byDefault.image),
   clusterDomain: word(byDefault.clusterDomain),
   logLevel: word(byDefault.logLevel),
@@ -125,14 +125,17 @@ const proxyFields = reading({
   readinessPeriodSeconds: count(byDefault.readiness.periodSeconds),
   readinessFailureThreshold: count(byDefault.readiness.failureThreshold),
   startupProbe: withDefault(
-    reading({ enabled: withDefault(boolean, true), failureThreshold: count(byDefault.startupFailureThreshold) }),
+    decoderOfKnownFields({
+      enabled: withDefault(boolean, true),
+      failureThreshold: count(byDefault.startupFailureThreshold),
+    }),
     { enabled: true, failureThreshold: byDefault.startupFailureThreshold },
   ),
   lifecycle: withDefault(object, {}),
   resources: withDefault(object, byDefault.resources),
 });
 
-const globalFields = reading({
+const globalFields = decoderOfKnownFields({
   hub: word(''),
   tag: withDefault(anyScalar(), ''),
   variant: word(''),
@@ -145,26 +148,31 @@ const globalFields = reading({
   pilotCertProvider: word(byDefault.pilotCertProvider),
   logAsJson: withDefault(boolean, false),
   nativeNftables: withDefault(boolean, byDefault.nativeNftables),
-  logging: withDefault(reading({ level: word(byDefault.agentLogLevel) }), { level: byDefault.agentLogLevel }),
-  multiCluster: withDefault(reading({ clusterName: word('') }), { clusterName: '' }),
-  proxy: withDefault(proxyFields, emptied(proxyFields)),
-  proxy_init: withDefault(reading({ image: word(byDefault.initImage) }), { image: byDefault.initImage }),
+  logging: withDefault(decoderOfKnownFields({ level: word(byDefault.agentLogLevel) }), {
+    level: byDefault.agentLogLevel,
+  }),
+  multiCluster: withDefault(decoderOfKnownFields({ clusterName: word('') }), { clusterName: '' }),
+  proxy: withDefault(proxyFields, defaultOf(proxyFields)),
+  proxy_init: withDefault(decoderOfKnownFields({ image: word(byDefault.initImage) }), { image: byDefault.initImage }),
 });
 
-const valuesFields = reading({
-  global: withDefault(globalFields, emptied(globalFields)),
-  sidecarInjectorWebhook: withDefault(reading({ rewriteAppHTTPProbe: withDefault(boolean, true) }), {
+const valuesFields = decoderOfKnownFields({
+  global: withDefault(globalFields, defaultOf(globalFields)),
+  sidecarInjectorWebhook: withDefault(decoderOfKnownFields({ rewriteAppHTTPProbe: withDefault(boolean, true) }), {
     rewriteAppHTTPProbe: true,
   }),
   pilot: withDefault(
-    reading({
-      cni: withDefault(reading({ enabled: withDefault(boolean, false), provider: word('default') }), byDefault.cni),
+    decoderOfKnownFields({
+      cni: withDefault(
+        decoderOfKnownFields({ enabled: withDefault(boolean, false), provider: word('default') }),
+        byDefault.cni,
+      ),
       env: withDefault(dictionary(anyScalar()), {}),
     }),
     { cni: byDefault.cni, env: {} },
   ),
   gateways: withDefault(
-    reading({ securityContext: withDefault(object, {}), seccompProfile: withDefault(object, {}) }),
+    decoderOfKnownFields({ securityContext: withDefault(object, {}), seccompProfile: withDefault(object, {}) }),
     { securityContext: {}, seccompProfile: {} },
   ),
 });
@@ -177,7 +185,7 @@ function anyScalar(): Decoder<string> {
       : fail(path, violation.wrongType('a string', value));
 }
 
-function emptied<T>(decoder: Decoder<T>): T {
+function defaultOf<T>(decoder: Decoder<T>): T {
   const decoded = decoder({}, '');
   if (E.isLeft(decoded)) throw new Error('an absent object must be valid');
   return decoded.right;

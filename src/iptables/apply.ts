@@ -12,11 +12,11 @@ import { isRedirected, presentIn, removeAllRules, savedRules, savedText, type Te
 import { isBuiltIn, ofFamily, type Rule } from './rule.ts';
 import { type CommandLine, checkText, commandText, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
-import { requireNetAdmin, run, runOrThrow, within } from './run-command.ts';
+import { inNetworkNamespace, requireNetAdmin, run, runOrThrow } from './run-command.ts';
 
 export function dryRunText(order: InterceptionOrder): string {
   const { interception, restoreFormat, networkNamespace } = order;
-  const shown = (command: CommandLine): string => commandText(within(networkNamespace, command));
+  const shown = (command: CommandLine): string => commandText(inNetworkNamespace(networkNamespace, command));
   if (order.nativeNftables) return nftText(interception);
   return familiesOf(interception)
     .flatMap((family) => {
@@ -73,14 +73,15 @@ async function addAll(order: InterceptionOrder): Promise<void> {
 }
 
 async function addFamilies({ interception, restoreFormat, networkNamespace }: InterceptionOrder): Promise<void> {
-  const runWithin = (command: CommandLine): Promise<unknown> => runOrThrow(within(networkNamespace, command));
+  const runWithin = (command: CommandLine): Promise<unknown> =>
+    runOrThrow(inNetworkNamespace(networkNamespace, command));
   for (const family of familiesOf(interception)) {
     const rules = rulesOf(interception, family);
     for (const marker of markersFor(interception)) {
       await runWithin({ program: programOf(family), args: ['-t', 'nat', '-N', marker] });
     }
     if (restoreFormat) {
-      await runOrThrow(within(networkNamespace, restoreCommand(family)), { input: restoreText(rules) });
+      await runOrThrow(inNetworkNamespace(networkNamespace, restoreCommand(family)), { input: restoreText(rules) });
     } else for (const command of ruleCommands(family, rules)) await runWithin(command);
   }
 }
@@ -118,7 +119,7 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
 async function restoreTables({ networkNamespace }: InterceptionOrder, family: IpFamily, saved: string): Promise<void> {
   if (saved === '') return;
   const program = `${programOf(family)}-restore`;
-  await runOrThrow(within(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
+  await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
 }
 
 /** A restarted init container finds its own rules. nft replaces its tables, so only rules of iptables are checked. */
@@ -126,11 +127,11 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   const { interception, networkNamespace, nativeNftables } = order;
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
   if ((await presentNftTables(networkNamespace)).length > 0) return 'some';
-  const wanted = familiesOf(interception);
+  const families = familiesOf(interception);
   const found = await Promise.all(ipFamilies.map((family) => presentRules(order, family)));
-  if (ipFamilies.some((family, i) => !wanted.includes(family) && found[i] !== 'none')) return 'some';
-  const ofWanted = found.slice(0, wanted.length);
-  return ofWanted.every((one) => one === ofWanted[0]) ? ofWanted[0]! : 'some';
+  if (ipFamilies.some((family, i) => !families.includes(family) && found[i] !== 'none')) return 'some';
+  const presentByFamily = found.slice(0, families.length);
+  return presentByFamily.every((one) => one === presentByFamily[0]) ? presentByFamily[0]! : 'some';
 }
 
 /** Whether exactly these rules, and no others of a redirection, exist. */
@@ -149,7 +150,7 @@ async function presentRules(order: InterceptionOrder, family: IpFamily): Promise
     present.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
     inOurChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
   if (!isSameSize) return 'some';
-  const checked = await run(within(networkNamespace, restoreCommand(family)), checkText(rules));
+  const checked = await run(inNetworkNamespace(networkNamespace, restoreCommand(family)), checkText(rules));
   return checked.exitCode === 0 ? 'all' : 'some';
 }
 

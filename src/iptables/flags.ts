@@ -29,7 +29,7 @@ function nameOf(syntax: string): string {
 
 const rare = (row: InterceptionFlag): InterceptionFlag => ({ ...row, rare: true });
 
-/** By key of {@link SaidFlags}. */
+/** By key of {@link GivenFlags}. */
 export const interceptionFlags = {
   envoyPort: flag('-p, --envoy-port <port>', '15001', 'Port that outbound connections are redirected to'),
   inboundCapturePort: flag('-z, --inbound-capture-port <port>', '15006', 'Port for inbound connections'),
@@ -90,8 +90,8 @@ export const interceptionFlags = {
 export type FlagName = keyof typeof interceptionFlags;
 
 /** Flags of the command line by key; a switch without value is `true`. */
-export type SaidFlags = Readonly<Partial<Record<FlagName, string | boolean>>>;
+export type GivenFlags = Readonly<Partial<Record<FlagName, string | boolean>>>;
 
-export function spelled(name: FlagName): string {
+export function flagSyntax(name: FlagName): string {
   return `--${nameOf(interceptionFlags[name].syntax)}`;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { errorWith } from '../../test/fixtures/error-details.ts';
-import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
+import { type FlagName, flagSyntax, type GivenFlags, interceptionFlags } from './flags.ts';
 import { type InterceptionOrder, nameServers, resolveInterception } from './interception-settings.ts';
 import { nftText } from './nftables.ts';
 import { ruleWords } from './rule-list.ts';
@@ -9,15 +9,15 @@ import { interceptionRules } from './rules.ts';
 
 const nftLine = /^(?:[\w\s.:/@+,>!=*{}-]|"[\w.:@*>-]+"|policy accept;|priority -\d+;)*$/;
 
-interface Around {
+interface HostFixture {
   readonly addresses?: readonly string[];
   readonly files?: Readonly<Record<string, string>>;
 }
 
 function resolve(
-  flags: SaidFlags,
+  flags: GivenFlags,
   env: NodeJS.ProcessEnv = {},
-  { addresses = [], files = {} }: Around = {},
+  { addresses = [], files = {} }: HostFixture = {},
 ): InterceptionOrder {
   return resolveInterception(flags, env, {
     addresses: () => addresses,
@@ -29,12 +29,12 @@ function resolve(
   });
 }
 
-const all: SaidFlags = { redirectDns: true, captureAllDns: true };
+const all: GivenFlags = { redirectDns: true, captureAllDns: true };
 const both = [true, true];
 
 describe('the source of a value (§10.1)', () => {
   test('is the flag, then the variable, then the default; an empty variable is ignored', () => {
-    const portOf = (flags: SaidFlags, env: NodeJS.ProcessEnv): number => resolve(flags, env).interception.proxyPort;
+    const portOf = (flags: GivenFlags, env: NodeJS.ProcessEnv): number => resolve(flags, env).interception.proxyPort;
     expect(portOf({ envoyPort: '1' }, { ENVOY_PORT: '2' })).toBe(1);
     expect(portOf({}, { ENVOY_PORT: '2' })).toBe(2);
     expect(portOf({}, { ENVOY_PORT: '' })).toBe(15001);
@@ -54,8 +54,8 @@ describe('the source of a value (§10.1)', () => {
     const files = {
       '/etc/passwd': 'root:x:0:0::/:/bin/sh\nistio-proxy:x:1400:1400::/:/bin/sh\nme:x:7:7::/:/bin/sh\nbad:x\n',
     };
-    const ownersOf = (flags: SaidFlags, env: NodeJS.ProcessEnv, around: Around): unknown => {
-      const { proxyUids, proxyGids } = resolve(flags, env, around).interception;
+    const ownersOf = (flags: GivenFlags, env: NodeJS.ProcessEnv, host: HostFixture): unknown => {
+      const { proxyUids, proxyGids } = resolve(flags, env, host).interception;
       return [proxyUids, proxyGids];
     };
     expect(ownersOf({}, {}, {})).toEqual([['1337'], ['1337']]);
@@ -66,7 +66,7 @@ describe('the source of a value (§10.1)', () => {
   });
 
   test('IPv6 is enabled if the first address is IPv6, for both families, or by flag', () => {
-    const ipv6 = (flags: SaidFlags, addresses: readonly string[]): boolean =>
+    const ipv6 = (flags: GivenFlags, addresses: readonly string[]): boolean =>
       resolve(flags, {}, { addresses }).interception.ipv6;
     expect(ipv6({}, ['10.0.0.1', 'fd00::1'])).toBe(false);
     expect(ipv6({}, ['fd00::1', '10.0.0.1'])).toBe(true);
@@ -81,7 +81,7 @@ describe('the source of a value (§10.1)', () => {
 });
 
 test('another network namespace uses its addresses; if they are unknown, both families are captured', () => {
-  const ipv6 = (flags: SaidFlags, there: readonly string[] | undefined): boolean =>
+  const ipv6 = (flags: GivenFlags, there: readonly string[] | undefined): boolean =>
     resolveInterception(
       { networkNamespace: '/proc/7/ns/net', ...flags },
       {},
@@ -98,7 +98,7 @@ test('another network namespace uses its addresses; if they are unknown, both fa
 });
 
 describe('§10.1 flags', () => {
-  test.each<[flag: string, said: SaidFlags, seen: (order: InterceptionOrder) => unknown, expected: unknown]>([
+  test.each<[flag: string, said: GivenFlags, seen: (order: InterceptionOrder) => unknown, expected: unknown]>([
     ['--envoy-port', { envoyPort: '1' }, (o) => o.interception.proxyPort, 1],
     ['--inbound-capture-port', { inboundCapturePort: '1' }, (o) => o.interception.inboundCapturePort, 1],
     ['--inbound-tunnel-port', { inboundTunnelPort: '1' }, (o) => o.interception.inboundTunnelPort, 1],
@@ -136,8 +136,8 @@ describe('§10.1 flags', () => {
     ['--probe-timeout', { probeTimeout: '7s' }, (o) => o.probeTimeoutMs, 7_000],
     ['--output-paths', { outputPaths: '/o' }, (o) => o.outputPath, '/o'],
     ['--network-namespace, --cni-mode', { networkNamespace: '/n', cniMode: true }, (o) => o.networkNamespace, '/n'],
-  ])('§10.1 the flag sets a field of the interception: %s', (_, said, seen, expected) => {
-    expect(seen(resolve(said))).toEqual(expected);
+  ])('§10.1 the flag sets a field of the interception: %s', (_, flags, seen, expected) => {
+    expect(seen(resolve(flags))).toEqual(expected);
     expect(seen(resolve({}))).not.toEqual(expected);
   });
 
@@ -183,7 +183,7 @@ describe('errors name the flag and its value', () => {
   ])('flag %s with value %j is rejected', (name, value) => {
     const item = value.split(',').at(-1)!;
     const got = item === '1338' || item === '1337' ? String(item) : JSON.stringify(item);
-    expect(() => resolve({ [name]: value })).toThrow(errorWith({ path: spelled(name), got }));
+    expect(() => resolve({ [name]: value })).toThrow(errorWith({ path: flagSyntax(name), got }));
     const { variable } = interceptionFlags[name];
     if (value !== '') expect(() => resolve({}, { [variable]: value })).toThrow(errorWith({ path: variable, got }));
   });

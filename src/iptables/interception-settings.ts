@@ -15,11 +15,11 @@ import {
 import { isLinkLocal } from '../runtime/addresses/link-local.ts';
 import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
 import { OptionErrors } from '../runtime/option-errors.ts';
-import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
-import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
+import { type FlagName, flagSyntax, type GivenFlags, interceptionFlags } from './flags.ts';
+import type { AllOr, Interception, InterceptionMode, IpFamily, OwnerGroups, RuleGeneration } from './interception.ts';
 
 /** State of this host that the rules depend on, read only if needed. */
-export interface Surroundings {
+export interface InterceptionHost {
   /** Addresses except loopback in the kernel's order, of the given network namespace, else of the process's namespace; `undefined` if unavailable. */
   readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
   readonly readFile: (path: string) => string;
@@ -45,79 +45,79 @@ export interface InterceptionOrder {
 }
 
 /** Istio's limit of included groups, because one rule must contain all. */
-const mostOwnerGroups = 64;
+const maxOwnerGroups = 64;
 
 /** @throws ChartpilotError FLAG_INVALID with all invalid flags and variables; errors of reading the host */
 export function resolveInterception(
-  flags: SaidFlags,
+  flags: GivenFlags,
   env: NodeJS.ProcessEnv,
-  surroundings: Surroundings,
+  host: InterceptionHost,
 ): InterceptionOrder {
-  const said = new SaidValues(flags, env);
-  const { errors, warnings } = said;
-  const captureAllDns = said.switch('captureAllDns');
+  const values = new GivenValues(flags, env);
+  const { errors, warnings } = values;
+  const captureAllDns = values.switch('captureAllDns');
   const dnsServers =
-    said.switch('redirectDns') && !captureAllDns
-      ? nameServers(said.text('resolvConf'), surroundings, warnings)
+    values.switch('redirectDns') && !captureAllDns
+      ? nameServers(values.text('resolvConf'), host, warnings)
       : { v4: [], v6: [] };
-  const networkNamespace = said.text('networkNamespace') || undefined;
-  const proxyUids = said.owners('proxyUid') ?? [defaultUid(env, surroundings)];
+  const networkNamespace = values.text('networkNamespace') || undefined;
+  const proxyUids = values.owners('proxyUid') ?? [defaultUid(env, host)];
   const interception: Interception = {
-    generation: said.generation(),
-    proxyPort: said.port('envoyPort'),
-    inboundCapturePort: said.port('inboundCapturePort'),
-    inboundTunnelPort: said.port('inboundTunnelPort'),
+    generation: values.generation(),
+    proxyPort: values.port('envoyPort'),
+    inboundCapturePort: values.port('inboundCapturePort'),
+    inboundTunnelPort: values.port('inboundTunnelPort'),
     proxyUids,
-    proxyGids: said.owners('proxyGid') ?? proxyUids,
-    mode: (said.text('mode') === '' ? 'REDIRECT' : said.word('mode', ['REDIRECT', 'TPROXY'])) as InterceptionMode,
-    inboundPorts: said.text('inboundPorts') === '*' ? '*' : said.ports('inboundPorts'),
-    inboundPortsExclude: said.ports('inboundPortsExclude'),
-    excludeInterfaces: said.interfaces('excludeInterfaces'),
-    kubevirtInterfaces: said.interfaces('kubevirtInterfaces'),
-    outboundRanges: said.ranges('outboundRanges'),
-    outboundRangesExclude: said.rangesExclude('outboundRangesExclude'),
-    outboundPorts: said.ports('outboundPorts'),
-    outboundPortsExclude: said.ports('outboundPortsExclude'),
-    ownerGroups: said.ownerGroups(env),
-    loopbackRange: said.loopbackRange(env),
-    tproxyMark: said.number('tproxyMark', { least: 1, most: 0xffff_ffff, not: 1338 }),
-    tproxyRouteTable: said.number('tproxyRouteTable', { least: 1, most: 0xffff_ffff }),
-    dropInvalid: said.switch('dropInvalid'),
-    redirectDns: said.switch('redirectDns') && (captureAllDns || dnsServers.v4.length + dnsServers.v6.length > 0),
+    proxyGids: values.owners('proxyGid') ?? proxyUids,
+    mode: (values.text('mode') === '' ? 'REDIRECT' : values.word('mode', ['REDIRECT', 'TPROXY'])) as InterceptionMode,
+    inboundPorts: values.text('inboundPorts') === '*' ? '*' : values.ports('inboundPorts'),
+    inboundPortsExclude: values.ports('inboundPortsExclude'),
+    excludeInterfaces: values.interfaces('excludeInterfaces'),
+    kubevirtInterfaces: values.interfaces('kubevirtInterfaces'),
+    outboundRanges: values.ranges('outboundRanges'),
+    outboundRangesExclude: values.rangesExclude('outboundRangesExclude'),
+    outboundPorts: values.ports('outboundPorts'),
+    outboundPortsExclude: values.ports('outboundPortsExclude'),
+    ownerGroups: values.ownerGroups(env),
+    loopbackRange: values.loopbackRange(env),
+    tproxyMark: values.number('tproxyMark', { min: 1, max: 0xffff_ffff, not: 1338 }),
+    tproxyRouteTable: values.number('tproxyRouteTable', { min: 1, max: 0xffff_ffff }),
+    dropInvalid: values.switch('dropInvalid'),
+    redirectDns: values.switch('redirectDns') && (captureAllDns || dnsServers.v4.length + dnsServers.v6.length > 0),
     captureAllDns,
     dnsServers,
-    traceLogging: said.switch('traceLogging'),
-    ipv6: wantsIpv6(said, networkNamespace, surroundings),
+    traceLogging: values.switch('traceLogging'),
+    ipv6: usesIpv6(values, networkNamespace, host),
   };
   const order: InterceptionOrder = {
     interception,
-    dryRun: said.switch('dryRun'),
-    restoreFormat: said.switch('restoreFormat'),
-    nativeNftables: said.switch('nativeNftables'),
-    skipRuleApply: said.switch('skipRuleApply'),
-    cleanupOnly: said.switch('cleanupOnly'),
-    reconcile: said.switch('reconcile'),
-    forceApply: said.switch('forceApply'),
-    runValidation: said.switch('runValidation'),
-    probePort: said.port('probePort'),
-    probeTimeoutMs: said.durationMs('probeTimeout'),
-    outputPath: said.text('outputPaths') || undefined,
+    dryRun: values.switch('dryRun'),
+    restoreFormat: values.switch('restoreFormat'),
+    nativeNftables: values.switch('nativeNftables'),
+    skipRuleApply: values.switch('skipRuleApply'),
+    cleanupOnly: values.switch('cleanupOnly'),
+    reconcile: values.switch('reconcile'),
+    forceApply: values.switch('forceApply'),
+    runValidation: values.switch('runValidation'),
+    probePort: values.port('probePort'),
+    probeTimeoutMs: values.durationMs('probeTimeout'),
+    outputPath: values.text('outputPaths') || undefined,
     networkNamespace,
     warnings,
   };
-  if (said.switch('cniMode') && order.networkNamespace === undefined) {
+  if (values.switch('cniMode') && order.networkNamespace === undefined) {
     errors.flag('--cni-mode', notAllowed('requires --network-namespace'));
   }
-  if (said.switch('hostNsenterExec')) {
+  if (values.switch('hostNsenterExec')) {
     errors.flag('--host-nsenter-exec', unsupported('is not supported: only the programs of this container are used'));
   }
   errors.throwIfAny();
   return order;
 }
 
-function wantsIpv6(said: SaidValues, networkNamespace: string | undefined, { addresses }: Surroundings): boolean {
-  if (said.text('forceIpv6') !== '') return said.switch('forceIpv6');
-  if (said.switch('dualStack')) return true;
+function usesIpv6(values: GivenValues, networkNamespace: string | undefined, { addresses }: InterceptionHost): boolean {
+  if (values.text('forceIpv6') !== '') return values.switch('forceIpv6');
+  if (values.switch('dualStack')) return true;
   // An IPv6-only pod may have an IPv4 link-local address, by which it leaves the cluster.
   const [first = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
   // If the other network is unknown, its IPv6 traffic must not bypass the proxy.
@@ -125,21 +125,21 @@ function wantsIpv6(said: SaidValues, networkNamespace: string | undefined, { add
 }
 
 /** Values from flags, then variables, then defaults; an empty variable is ignored. */
-class SaidValues {
+class GivenValues {
   readonly errors = new OptionErrors();
   readonly warnings: string[] = [];
-  readonly #flags: SaidFlags;
+  readonly #flags: GivenFlags;
   readonly #env: NodeJS.ProcessEnv;
 
-  constructor(flags: SaidFlags, env: NodeJS.ProcessEnv) {
+  constructor(flags: GivenFlags, env: NodeJS.ProcessEnv) {
     this.#flags = flags;
     this.#env = env;
   }
 
   text(name: FlagName): string {
     const { variable, byDefault } = interceptionFlags[name];
-    const said = this.#flags[name];
-    return said === undefined ? this.#env[variable] || byDefault : `${said}`.trim();
+    const flagValue = this.#flags[name];
+    return flagValue === undefined ? this.#env[variable] || byDefault : `${flagValue}`.trim();
   }
 
   switch(name: FlagName): boolean {
@@ -155,8 +155,8 @@ class SaidValues {
   }
 
   /** Native nftables supports only rules of G4, which is its default. */
-  generation(): Generation {
-    if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as Generation;
+  generation(): RuleGeneration {
+    if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as RuleGeneration;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
     if (isNamed && this.word('generation', ['g3', 'g4']) === 'g3') {
       this.#wrong('generation', notAllowed('must be g4 with --native-nftables', 'g3'));
@@ -174,14 +174,14 @@ class SaidValues {
   }
 
   port(name: FlagName): number {
-    return this.number(name, { least: 1, most: 65535 });
+    return this.number(name, { min: 1, max: 65535 });
   }
 
-  number(name: FlagName, { least, most, not }: { least: number; most: number; not?: number }): number {
+  number(name: FlagName, { min, max, not }: { min: number; max: number; not?: number }): number {
     const text = this.text(name);
     const value = Number(text);
-    if (!/^(\d{1,10}|0x[\da-fA-F]{1,8})$/.test(text) || value < least || value > most) {
-      this.#wrong(name, outOfRange(`an integer from ${least} to ${most}`, text));
+    if (!/^(\d{1,10}|0x[\da-fA-F]{1,8})$/.test(text) || value < min || value > max) {
+      this.#wrong(name, outOfRange(`an integer from ${min} to ${max}`, text));
     } else if (value === not) {
       this.#wrong(name, notAllowed('must not be the mark of connections from Envoy to itself', value));
     }
@@ -231,12 +231,12 @@ class SaidValues {
       include === '*'
         ? (['ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', 'all-but'] as const)
         : (['ISTIO_OUTBOUND_OWNER_GROUPS', 'only'] as const);
-    const groups = items(env[variable] ?? '');
+    const groups = listItems(env[variable] ?? '');
     for (const group of groups.filter((item) => !isOwner(item))) {
       this.errors.flag(variable, mustBe('a list of group IDs or names', group));
     }
-    if (captured === 'only' && groups.length > mostOwnerGroups) {
-      this.errors.flag(variable, tooLarge(mostOwnerGroups, groups.length, 'groups'));
+    if (captured === 'only' && groups.length > maxOwnerGroups) {
+      this.errors.flag(variable, tooLarge(maxOwnerGroups, groups.length, 'groups'));
     }
     // A list with only commas names no group, so no traffic would be captured.
     if (captured === 'only' && groups.length === 0) {
@@ -247,11 +247,13 @@ class SaidValues {
 
   /** Ignores invalid ranges with a warning, as Istio does. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
-    const good = items(this.text(name)).filter((item) => {
+    const good = listItems(this.text(name)).filter((item) => {
       // Node accepts a zone, iptables does not.
       const readable = isCidr(item) && !item.includes('%');
       if (!readable) {
-        this.warnings.push(`${this.#place(name)}: ${mustBe('a range such as 10.0.0.0/8', item).message}; ignoring it`);
+        this.warnings.push(
+          `${this.#sourceOf(name)}: ${mustBe('a range such as 10.0.0.0/8', item).message}; ignoring it`,
+        );
       }
       return readable;
     });
@@ -261,21 +263,21 @@ class SaidValues {
     };
   }
 
-  #list(name: FlagName, isGood: (item: string) => boolean, what: string): string[] {
-    const all = items(this.text(name));
-    for (const item of all.filter((one) => !isGood(one))) {
-      this.#wrong(name, mustBe(what, item));
+  #list(name: FlagName, isGood: (item: string) => boolean, expected: string): string[] {
+    const entries = listItems(this.text(name));
+    for (const item of entries.filter((one) => !isGood(one))) {
+      this.#wrong(name, mustBe(expected, item));
     }
-    return all;
+    return entries;
   }
 
   #wrong(name: FlagName, violation: FieldViolation): void {
-    this.errors.flag(this.#place(name), violation);
+    this.errors.flag(this.#sourceOf(name), violation);
   }
 
-  #place(name: FlagName): string {
+  #sourceOf(name: FlagName): string {
     const { variable } = interceptionFlags[name];
-    return this.#flags[name] === undefined && this.#env[variable] ? variable : spelled(name);
+    return this.#flags[name] === undefined && this.#env[variable] ? variable : flagSyntax(name);
   }
 }
 
@@ -284,7 +286,7 @@ function addressOf(range: string): string {
 }
 
 /** Ignores empty items, which templates produce. */
-function items(list: string): string[] {
+function listItems(list: string): string[] {
   return list
     .split(',')
     .map((item) => item.trim())
@@ -296,7 +298,7 @@ function isOwner(text: string): boolean {
   return /^\d+$/.test(text) ? Number(text) < 0xffff_ffff : /^[A-Za-z_][\w.-]{0,31}$/.test(text);
 }
 
-function defaultUid(env: NodeJS.ProcessEnv, { readFile }: Surroundings): string {
+function defaultUid(env: NodeJS.ProcessEnv, { readFile }: InterceptionHost): string {
   const name = env.ENVOY_USER || 'istio-proxy';
   try {
     const entry = readFile('/etc/passwd')
@@ -313,7 +315,7 @@ function defaultUid(env: NodeJS.ProcessEnv, { readFile }: Surroundings): string 
 /** By family, without duplicates. A zone (`fe80::1%eth0`) selects an interface and is not part of the address. */
 export function nameServers(
   path: string,
-  { readFile }: Pick<Surroundings, 'readFile'>,
+  { readFile }: Pick<InterceptionHost, 'readFile'>,
   warnings: string[],
 ): Record<IpFamily, string[]> {
   const servers = parseResolvConf(readFile(path)).servers.map((server) => server.replace(/%.*$/, ''));

@@ -4,7 +4,7 @@ export type IpFamily = 'v4' | 'v6';
 export const ipFamilies: readonly IpFamily[] = ['v4', 'v6'];
 
 /** Rules of Istio 1.16 (`g3`), or of current versions (`g4`). */
-export type Generation = 'g3' | 'g4';
+export type RuleGeneration = 'g3' | 'g4';
 
 /** How inbound connections reach Envoy: with a rewritten destination, or unchanged (needs NET_ADMIN in Envoy). */
 export type InterceptionMode = 'REDIRECT' | 'TPROXY';
@@ -20,7 +20,7 @@ export interface OwnerGroups {
 
 /** Validated: each value is at most one word of a rule. */
 export interface Interception {
-  readonly generation: Generation;
+  readonly generation: RuleGeneration;
   readonly proxyPort: number;
   readonly inboundCapturePort: number;
   /** HBONE port, which is never redirected. */

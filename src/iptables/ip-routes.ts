@@ -1,12 +1,12 @@
 /** Adds addresses and routes for the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
-import { run, runOrThrow, within } from './run-command.ts';
+import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
 
 /** IPv6 source address of Envoy's inbound connections. IPv4 needs no route, because all of 127.0.0.0/8 belongs to `lo`. */
 const passthroughAddress = ['::6/128', 'dev', 'lo'];
 /** Error output of `ip` for an existing address, rule or route; newer kernels describe addresses differently. */
-const isPresentAlready = /File exists|address already assigned/i;
+const existsError = /File exists|address already assigned/i;
 
 /** A policy rule that selects a routing table for marked packets. */
 interface MarkRule {
@@ -18,11 +18,11 @@ interface MarkRule {
 type Network = string | undefined;
 
 /** @throws ChartpilotError IPTABLES_FAILED with the failed command */
-export async function addRoutes(wanted: Interception, network: Network): Promise<void> {
-  const { mode, ipv6, tproxyMark: mark } = wanted;
-  const table = `${wanted.tproxyRouteTable}`;
+export async function addRoutes(interception: Interception, network: Network): Promise<void> {
+  const { mode, ipv6, tproxyMark: mark } = interception;
+  const table = `${interception.tproxyRouteTable}`;
   const add = (command: CommandLine): Promise<unknown> =>
-    runOrThrow(within(network, command), { harmless: isPresentAlready });
+    runOrThrow(inNetworkNamespace(network, command), { harmless: existsError });
   if (ipv6) await add(ip('v6', 'addr', 'add', ...passthroughAddress));
   if (mode !== 'TPROXY') return;
   for (const family of ipv6 ? ipFamilies : (['v4'] as const)) {
@@ -44,9 +44,9 @@ export async function removeRoutes(
   table: number | undefined,
   network: Network,
 ): Promise<void> {
-  const remove = (command: CommandLine): Promise<unknown> => run(within(network, command));
+  const remove = (command: CommandLine): Promise<unknown> => run(inNetworkNamespace(network, command));
   for (const family of ipFamilies) {
-    for (const rule of await ourMarkRules(family, marks, network)) {
+    for (const rule of await redirectionMarkRules(family, marks, network)) {
       await remove(ip(family, 'rule', 'del', ...markRuleWords(rule)));
       await remove(ip(family, 'route', 'del', ...localRoute(rule.table)));
     }
@@ -56,17 +56,17 @@ export async function removeRoutes(
 }
 
 export async function removePassthroughAddress(network: Network): Promise<void> {
-  await run(within(network, ip('v6', 'addr', 'del', ...passthroughAddress)));
+  await run(inNetworkNamespace(network, ip('v6', 'addr', 'del', ...passthroughAddress)));
 }
 
 export async function remainingRoutes(marks: readonly number[], network: Network): Promise<string[]> {
-  const remaining = await Promise.all(ipFamilies.map((family) => ourMarkRules(family, marks, network)));
+  const remaining = await Promise.all(ipFamilies.map((family) => redirectionMarkRules(family, marks, network)));
   return ipFamilies.flatMap((family, i) =>
     remaining[i]!.map((rule) => `ip ${family === 'v6' ? '-6 ' : ''}rule ${markRuleWords(rule).join(' ')}`),
   );
 }
 
-async function ourMarkRules(family: IpFamily, marks: readonly number[], network: Network): Promise<MarkRule[]> {
+async function redirectionMarkRules(family: IpFamily, marks: readonly number[], network: Network): Promise<MarkRule[]> {
   const marked = (await markRules(family, network)).filter(({ mark }) => marks.includes(mark));
   const areOurs = await Promise.all(marked.map(({ table }) => hasLocalRouteOnly(family, table, network)));
   return marked.filter((_, i) => areOurs[i]);
@@ -74,20 +74,20 @@ async function ourMarkRules(family: IpFamily, marks: readonly number[], network:
 
 /** Policy rules with a complete mark. Empty if `ip` cannot list them, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
-  return (await listed(family, ['rule', 'show'], network)).flatMap((line) => {
+  return (await listWithIp(family, ['rule', 'show'], network)).flatMap((line) => {
     const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];
     return mark === undefined || table === undefined ? [] : [{ mark: Number(mark), table }];
   });
 }
 
 async function hasLocalRouteOnly(family: IpFamily, table: string, network: Network): Promise<boolean> {
-  const routes = await listed(family, ['route', 'show', 'table', table], network);
+  const routes = await listWithIp(family, ['route', 'show', 'table', table], network);
   return routes.every((line) => /^local default dev lo\b/.test(line));
 }
 
 /** Text output, because busybox's `ip` in the image cannot print JSON. */
-async function listed(family: IpFamily, words: string[], network: Network): Promise<string[]> {
-  const { exitCode, stdout } = await run(within(network, ip(family, ...words)));
+async function listWithIp(family: IpFamily, words: string[], network: Network): Promise<string[]> {
+  const { exitCode, stdout } = await run(inNetworkNamespace(network, ip(family, ...words)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
 }
 

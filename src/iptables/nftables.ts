@@ -17,9 +17,9 @@ const hooks: Readonly<Record<Table, Readonly<Record<string, { type: string; prio
 };
 
 /** Input of `nft -f -` that replaces the content of the tables. */
-export function nftText(wanted: Interception): string {
-  const rules = interceptionRules(wanted).filter(({ family }) => family !== 'v6' || wanted.ipv6);
-  return removalOf(nftTables) + tables.map((table) => tableText(table, rules, wanted)).join('');
+export function nftText(interception: Interception): string {
+  const rules = interceptionRules(interception).filter(({ family }) => family !== 'v6' || interception.ipv6);
+  return removalOf(nftTables) + tables.map((table) => tableText(table, rules, interception)).join('');
 }
 
 /** Input of `nft -f -` that removes these tables of family `inet`, whether they exist or not. */
@@ -27,11 +27,13 @@ export function removalOf(names: readonly string[]): string {
   return names.map((name) => `add table inet ${name}\ndelete table inet ${name}\n`).join('');
 }
 
-function tableText(table: Table, all: readonly Rule[], wanted: Interception): string {
+function tableText(table: Table, all: readonly Rule[], interception: Interception): string {
   const rules = all.filter((rule) => rule.table === table);
   if (rules.length === 0) return '';
   const chains = [...new Set(rules.map(({ chain }) => chain))];
-  const texts = chains.map((name) => chainText(name, inOrder(rules.filter(({ chain }) => chain === name)), wanted));
+  const texts = chains.map((name) =>
+    chainText(name, orderRules(rules.filter(({ chain }) => chain === name)), interception),
+  );
   return `table inet ${nftTable(table)} {\n${texts.join('')}}\n`;
 }
 
@@ -41,13 +43,13 @@ function hookText(table: Table, chain: string): string {
   return `    type ${hook.type} hook ${nftChain(chain)} priority ${hook.priority}; policy accept;\n`;
 }
 
-function chainText(chain: string, rules: readonly Rule[], wanted: Interception): string {
-  const lines = rules.map((rule) => `    ${ruleText(rule, isBuiltIn(chain) && !wanted.ipv6)}\n`);
+function chainText(chain: string, rules: readonly Rule[], interception: Interception): string {
+  const lines = rules.map((rule) => `    ${ruleText(rule, isBuiltIn(chain) && !interception.ipv6)}\n`);
   return `  chain ${nftChain(chain)} {\n${hookText(rules[0]!.table, chain)}${lines.join('')}  }\n`;
 }
 
 /** Orders rules as iptables does: an insert position counts the rules of each family that the rule applies to. */
-function inOrder(rules: readonly Rule[]): Rule[] {
+function orderRules(rules: readonly Rule[]): Rule[] {
   const ordered: Rule[] = [];
   for (const rule of rules) {
     if (rule.position === undefined) ordered.push(rule);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SaidFlags } from './flags.ts';
+import type { GivenFlags } from './flags.ts';
 import { resolveInterception } from './interception-settings.ts';
 import { nftText } from './nftables.ts';
 import { iptablesRules, nftRules, type OwnRedirection, redirectionOf } from './own-redirection.ts';
@@ -8,7 +8,7 @@ import { restoreText } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 
 /** Effect of the rules of these flags on an owner, with iptables and with nft. */
-function redirections(flags: SaidFlags, [uid, gid]: readonly [number, number], env = {}): OwnRedirection[] {
+function redirections(flags: GivenFlags, [uid, gid]: readonly [number, number], env = {}): OwnRedirection[] {
   const { interception } = resolveInterception({ ...flags, generation: 'g4' }, env, {
     addresses: () => ['10.0.0.1'],
     readFile: () => '',
@@ -21,10 +21,10 @@ function redirections(flags: SaidFlags, [uid, gid]: readonly [number, number], e
   ];
 }
 
-const everything: SaidFlags = { outboundRanges: '*', inboundPorts: '*', redirectDns: true, captureAllDns: true };
+const everything: GivenFlags = { outboundRanges: '*', inboundPorts: '*', redirectDns: true, captureAllDns: true };
 
 describe('connections of a process are redirected to its own Envoy', () => {
-  test.each<[string, SaidFlags, readonly [number, number], object?]>([
+  test.each<[string, GivenFlags, readonly [number, number], object?]>([
     ['root, if all traffic is redirected', everything, [0, 0]],
     ['another user, if all traffic is redirected', everything, [1000, 1000]],
     ['root, if one range is redirected', { outboundRanges: '10.0.0.0/8' }, [0, 0]],
@@ -40,7 +40,7 @@ describe('connections of a process are redirected to its own Envoy', () => {
 });
 
 describe('connections of a process are not redirected to its own Envoy', () => {
-  test.each<[string, SaidFlags, readonly [number, number], object?]>([
+  test.each<[string, GivenFlags, readonly [number, number], object?]>([
     ['the excluded user', everything, [1337, 0]],
     ['the excluded group', everything, [0, 1337]],
     ['root, if a flag excludes it', { ...everything, proxyUid: '0,1337' }, [0, 0]],

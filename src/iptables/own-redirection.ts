@@ -3,7 +3,7 @@
  * no file descriptors left.
  */
 import type { OwnerKind } from './rule.ts';
-import { isAbsent, run } from './run-command.ts';
+import { isNotInstalled, run } from './run-command.ts';
 import { parseSavedRules } from './saved-rules.ts';
 
 export interface Sender {
@@ -18,12 +18,12 @@ export type OwnRedirection =
   | { readonly kind: 'unknown'; readonly reason: string };
 
 /** Whether a condition applies to all, some or none of the sender's TCP connections to another host. */
-type Holds = 'always' | 'sometimes' | 'never';
+type Applicability = 'always' | 'sometimes' | 'never';
 
 /** A rule as it applies to one sender. */
 interface SenderRule {
   readonly chain: string;
-  readonly holds: Holds;
+  readonly holds: Applicability;
   /** `return`, `accept`, `drop`, `redirect`, or a chain. */
   readonly target: string;
   /** Owner that the rule matches, if that is its only condition. */
@@ -36,7 +36,7 @@ export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
     run({ program: 'ip6tables-save', args: ['-t', 'nat'] }),
     run({ program: 'nft', args: ['-s', 'list', 'table', 'inet', 'istio-proxy-nat'] }),
   ]);
-  if (v4.exitCode !== 0 && isAbsent(nft)) return { kind: 'unknown', reason: v4.stderr.trim() };
+  if (v4.exitCode !== 0 && isNotInstalled(nft)) return { kind: 'unknown', reason: v4.stderr.trim() };
   const rulesOfPrograms = [
     ...[v4, v6].filter(({ exitCode }) => exitCode === 0).map(({ stdout }) => iptablesRules(stdout, sender)),
     ...(nft.exitCode === 0 ? [nftRules(nft.stdout, sender)] : []),
@@ -83,7 +83,7 @@ export function iptablesRules(saved: string, sender: Sender): SenderRule[] {
     });
 }
 
-function iptablesCondition(word: string, sender: Sender): Holds {
+function iptablesCondition(word: string, sender: Sender): Applicability {
   const [, not, option, value = ''] = /^(! )?(-\S+) ?(.*)$/.exec(word) ?? [];
   if (option === '-p') return inverted(value === 'tcp' ? 'always' : 'never', not);
   if (option === '-o' && value === 'lo') return inverted('never', not);
@@ -99,9 +99,9 @@ export function nftRules(listed: string, sender: Sender): SenderRule[] {
   for (const line of listed.split('\n').map((one) => one.trim())) {
     chain = /^chain (\S+) \{$/.exec(line)?.[1] ?? chain;
     if (line.startsWith('type ')) continue;
-    const [, conditions = '', verdict, next] =
+    const [, conditions = '', action, next] =
       /^(.*?) ?(?:counter )?(?:(return|accept|drop|redirect)\b.*|jump (\S+))$/.exec(line) ?? [];
-    const target = next ?? verdict;
+    const target = next ?? action;
     if (target === undefined) continue;
     const words = conditions.split(/ (?=(?:meta|[oi]ifname|(?:tcp|udp) [ds]port|ip6? [ds]addr|ct) )/).filter(Boolean);
     rules.push({
@@ -114,7 +114,7 @@ export function nftRules(listed: string, sender: Sender): SenderRule[] {
   return rules;
 }
 
-function nftCondition(word: string, sender: Sender): Holds {
+function nftCondition(word: string, sender: Sender): Applicability {
   const not = word.includes(' != ') ? '!' : undefined;
   const value = word.split(' ').at(-1)!;
   if (/^meta l4proto /.test(word)) return inverted(value === 'tcp' ? 'always' : 'never', not);
@@ -126,19 +126,19 @@ function nftCondition(word: string, sender: Sender): Holds {
 }
 
 /** @param value an ID, or a range of IDs; names are not resolved */
-function isOwner(value: string, kind: OwnerKind, sender: Sender): Holds {
+function isOwner(value: string, kind: OwnerKind, sender: Sender): Applicability {
   const [first, last] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
   if (first === undefined) return 'sometimes';
   const id = sender[kind];
   return id >= Number(first) && id <= Number(last ?? first) ? 'always' : 'never';
 }
 
-function inverted(holds: Holds, not: string | undefined): Holds {
+function inverted(holds: Applicability, not: string | undefined): Applicability {
   if (not === undefined || holds === 'sometimes') return holds;
   return holds === 'always' ? 'never' : 'always';
 }
 
-function all(conditions: readonly Holds[]): Holds {
+function all(conditions: readonly Applicability[]): Applicability {
   if (conditions.includes('never')) return 'never';
   return conditions.includes('sometimes') ? 'sometimes' : 'always';
 }

@@ -31,11 +31,11 @@ const chainNames: ReadonlySet<string> = new Set([
 ]);
 
 export function presentRedirection(saved: SavedRules, named: NamedRedirection): PresentRedirection {
-  const chains = saved.chains.filter(({ chain }) => isOurs(chain));
+  const chains = saved.chains.filter(({ chain }) => isRedirectionChain(chain));
   const tproxyMarks = [...new Set([named.tproxyMark, ...marksOf(saved)])];
   const inBuiltIn = saved.rules.filter(({ chain }) => isBuiltIn(chain));
   const recognized = new Set([
-    ...inBuiltIn.filter((rule) => isOurs(targetOf(rule)) || isLog(rule)),
+    ...inBuiltIn.filter((rule) => isRedirectionChain(targetOf(rule)) || isLog(rule)),
     ...dnsRules(saved),
     ...inBuiltIn.filter((rule) => isTproxyRule(rule, tproxyMarks)),
   ]);
@@ -43,7 +43,9 @@ export function presentRedirection(saved: SavedRules, named: NamedRedirection): 
   return {
     chains,
     rules: inBuiltIn.filter((rule) => recognized.has(rule)),
-    references: saved.rules.filter((rule) => !isBuiltIn(rule.chain) && !isOurs(rule.chain) && isOurs(targetOf(rule))),
+    references: saved.rules.filter(
+      (rule) => !isBuiltIn(rule.chain) && !isRedirectionChain(rule.chain) && isRedirectionChain(targetOf(rule)),
+    ),
     tproxyMarks,
   };
 }
@@ -52,7 +54,7 @@ export function isPresent({ chains, rules, references }: PresentRedirection): bo
   return chains.length + rules.length + references.length > 0;
 }
 
-function isOurs(chain: string): boolean {
+function isRedirectionChain(chain: string): boolean {
   return chainNames.has(chain) || isMarker(chain);
 }
 
@@ -61,11 +63,11 @@ function targetOf({ text }: SavedRule): string {
 }
 
 /** Omits the matches that iptables-save adds to a port. */
-function plain({ text }: SavedRule): string {
+function textWithoutPortMatches({ text }: SavedRule): string {
   return text.replaceAll(/ -m (udp|tcp)(?= )/g, '');
 }
 
-function within({ rules }: SavedRules, table: string, chain: string): SavedRule[] {
+function rulesOfChain({ rules }: SavedRules, table: string, chain: string): SavedRule[] {
   return rules.filter((rule) => rule.table === table && rule.chain === chain);
 }
 
@@ -85,11 +87,11 @@ const serverResponseZone = /^(?:-s (\S+) )?-p udp --sport 53 -j CT --zone 1$/;
 
 /** Rules of G3 for DNS over UDP, in built-in chains. */
 function dnsRules(saved: SavedRules): SavedRule[] {
-  const rawOutput = within(saved, 'raw', 'OUTPUT');
-  const rawPrerouting = within(saved, 'raw', 'PREROUTING');
-  const responses = rawOutput.filter((rule) => agentResponseZone.test(plain(rule)));
-  const proxies = new Set(responses.map((rule) => agentResponseZone.exec(plain(rule))![1]!));
-  const queries = rawOutput.filter((rule) => proxies.has(agentQueryZone.exec(plain(rule))?.[1] ?? ''));
+  const rawOutput = rulesOfChain(saved, 'raw', 'OUTPUT');
+  const rawPrerouting = rulesOfChain(saved, 'raw', 'PREROUTING');
+  const responses = rawOutput.filter((rule) => agentResponseZone.test(textWithoutPortMatches(rule)));
+  const proxies = new Set(responses.map((rule) => agentResponseZone.exec(textWithoutPortMatches(rule))![1]!));
+  const queries = rawOutput.filter((rule) => proxies.has(agentQueryZone.exec(textWithoutPortMatches(rule))?.[1] ?? ''));
   return [...natDnsRules(saved, proxies), ...responses, ...queries, ...serverZones(rawOutput, rawPrerouting, proxies)];
 }
 
@@ -97,7 +99,11 @@ function dnsRules(saved: SavedRules): SavedRule[] {
 function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
   if (proxies.size === 0) return [];
   const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
-    new Map(rules.flatMap((rule) => (zone.test(plain(rule)) ? [[zone.exec(plain(rule))![1] ?? 'any', rule]] : [])));
+    new Map(
+      rules.flatMap((rule) =>
+        zone.test(textWithoutPortMatches(rule)) ? [[zone.exec(textWithoutPortMatches(rule))![1] ?? 'any', rule]] : [],
+      ),
+    );
   const queries = servers(output, serverQueryZone);
   const responses = servers(prerouting, serverResponseZone);
   return [...queries].flatMap(([server, query]) => {
@@ -111,18 +117,23 @@ function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: Read
  * before the redirection of queries belong to it.
  */
 function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
-  const output = within(saved, 'nat', 'OUTPUT');
+  const output = rulesOfChain(saved, 'nat', 'OUTPUT');
   const isIncomplete = !saved.chains.some(({ table, chain }) => table === 'nat' && chain === 'ISTIO_OUTPUT');
   const owners = new Set([
     ...proxies,
-    ...within(saved, 'nat', 'ISTIO_OUTPUT').map((rule) => ownerReturn.exec(plain(rule))?.[1] ?? ''),
+    ...rulesOfChain(saved, 'nat', 'ISTIO_OUTPUT').map(
+      (rule) => ownerReturn.exec(textWithoutPortMatches(rule))?.[1] ?? '',
+    ),
   ]);
   const found: SavedRule[] = [];
   for (const [i, rule] of [...output.entries()].reverse()) {
-    const ofOwner = queryReturn.exec(plain(rule))?.[1];
+    const ofOwner = queryReturn.exec(textWithoutPortMatches(rule))?.[1];
     const next = output.slice(i + 1).find((one) => !isLog(one));
     const isBeforeOurs = isIncomplete && next !== undefined && found.includes(next);
-    if (queryRedirect.test(plain(rule)) || (ofOwner !== undefined && (owners.has(ofOwner) || isBeforeOurs))) {
+    if (
+      queryRedirect.test(textWithoutPortMatches(rule)) ||
+      (ofOwner !== undefined && (owners.has(ofOwner) || isBeforeOurs))
+    ) {
       found.push(rule);
     }
   }
@@ -130,7 +141,7 @@ function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule
 }
 
 function marksOf(saved: SavedRules): number[] {
-  return within(saved, 'mangle', 'ISTIO_DIVERT').flatMap(({ text }) => {
+  return rulesOfChain(saved, 'mangle', 'ISTIO_DIVERT').flatMap(({ text }) => {
     const mark = /^-j MARK --set-xmark (0x[\da-f]+)/.exec(text)?.[1];
     return mark === undefined ? [] : [Number(mark)];
   });
@@ -140,7 +151,7 @@ const hex = (mark: number): string => `0x${mark.toString(16)}`;
 
 function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
   const { table, chain } = rule;
-  const text = plain(rule);
+  const text = textWithoutPortMatches(rule);
   if (table !== 'mangle') return false;
   if (chain === 'PREROUTING') {
     return marks.some((mark) => text.startsWith(`-p tcp -m mark --mark ${hex(mark)} -j CONNMARK --save-mark`));
@@ -166,22 +177,22 @@ function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): Sav
     isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(saved.chains);
   const found: SavedRule[] = [];
   // The redirection appended its rule, so it is the last of equal ones.
-  const take = (table: string, chain: string, text: string): void => {
-    const rule = within(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
+  const addRule = (table: string, chain: string, text: string): void => {
+    const rule = rulesOfChain(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
     if (rule !== undefined) found.push(rule);
   };
   const hasTproxy = saved.chains.some(({ table, chain }) => table === 'mangle' && chain === 'ISTIO_INBOUND');
   for (const name of excludedInterfaces) {
     for (const table of hasTproxy ? ['nat', 'mangle'] : ['nat']) {
-      take(table, 'PREROUTING', `-i ${name} -j RETURN`);
-      take(table, 'OUTPUT', `-o ${name} -j RETURN`);
+      addRule(table, 'PREROUTING', `-i ${name} -j RETURN`);
+      addRule(table, 'OUTPUT', `-o ${name} -j RETURN`);
     }
   }
   for (const name of kubevirtInterfaces) {
     // The redirection inserted its rule, so it is the first.
-    const rule = within(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
+    const rule = rulesOfChain(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
     if (rule !== undefined) found.push(rule);
   }
-  if (dropInvalid) take('mangle', 'PREROUTING', '-m conntrack --ctstate INVALID -j DROP');
+  if (dropInvalid) addRule('mangle', 'PREROUTING', '-m conntrack --ctstate INVALID -j DROP');
   return found;
 }

@@ -14,7 +14,15 @@ import {
 } from './present-redirection.ts';
 import { removalText } from './removal.ts';
 import { programOf } from './rule-list.ts';
-import { type Finished, failed, isAbsent, requireNetAdmin, run, runOrThrow, within } from './run-command.ts';
+import {
+  type CommandResult,
+  failed,
+  inNetworkNamespace,
+  isNotInstalled,
+  requireNetAdmin,
+  run,
+  runOrThrow,
+} from './run-command.ts';
 import { parseSavedRules, type SavedRules } from './saved-rules.ts';
 
 export interface Terminal {
@@ -36,17 +44,17 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
     return;
   }
   requireNetAdmin();
-  const before = await presentIn(order);
-  const errors = await sweep(order, before);
+  const present = await presentIn(order);
+  const errors = await removePresent(order, present);
   await removePassthroughAddress(order.networkNamespace);
   const after = await presentIn(order);
-  const remaining = [...descriptionOf(after), ...(await remainingRoutes(before.marks, order.networkNamespace))];
+  const remaining = [...descriptionOf(after), ...(await remainingRoutes(present.marks, order.networkNamespace))];
   if (remaining.length > 0) {
     throw new ChartpilotError('REDIRECTION_REMAINS', [...remaining, ...errors].join('\n'), {
       hint: 'Remove the rules of other programs that jump to these chains, then run `pilot-agent istio-clean-iptables` again.',
     });
   }
-  const removed = descriptionOf(before);
+  const removed = descriptionOf(present);
   if (removed.length === 0) log('redirection.absent');
   else log('redirection.removed', { removed: removed.join('\n') });
 }
@@ -89,20 +97,22 @@ export async function savedRules(place: Place, family: IpFamily): Promise<SavedR
 }
 
 export async function savedText({ networkNamespace }: Place, family: IpFamily): Promise<string> {
-  const command = within(networkNamespace, { program: `${programOf(family)}-save`, args: [] });
+  const command = inNetworkNamespace(networkNamespace, { program: `${programOf(family)}-save`, args: [] });
   const finished = await run(command);
   if (finished.exitCode === 0) return finished.stdout;
-  if (family === 'v6' || (isAbsent(finished) && (await hasNft(networkNamespace)))) return '';
+  if (family === 'v6' || (isNotInstalled(finished) && (await hasNft(networkNamespace)))) return '';
   throw failed(command, finished);
 }
 
 async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
-  const version: Finished = await run(within(networkNamespace, { program: 'nft', args: ['--version'] }));
-  return !isAbsent(version);
+  const version: CommandResult = await run(
+    inNetworkNamespace(networkNamespace, { program: 'nft', args: ['--version'] }),
+  );
+  return !isNotInstalled(version);
 }
 
 /** Removes rules, tables and routes, and continues after failures. @returns the failures */
-async function sweep(order: InterceptionOrder, present: PresentState): Promise<string[]> {
+async function removePresent(order: InterceptionOrder, present: PresentState): Promise<string[]> {
   const { networkNamespace, interception } = order;
   const steps = [
     ...ipFamilies.map((family) => () => removeRules(order, family, present.families[family])),
@@ -129,7 +139,7 @@ async function removeRules({ networkNamespace }: Place, family: IpFamily, presen
   const text = removalText(present);
   if (text === '') return;
   const program = `${programOf(family)}-restore`;
-  await runOrThrow(within(networkNamespace, { program, args: ['--noflush'] }), { input: text });
+  await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: ['--noflush'] }), { input: text });
 }
 
 async function removalPlan(order: InterceptionOrder): Promise<string> {

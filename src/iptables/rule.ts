@@ -5,12 +5,12 @@ import type { IpFamily } from './interception.ts';
 export const tables = ['mangle', 'nat', 'raw'] as const;
 export type Table = (typeof tables)[number];
 
-export type Protocol = 'tcp' | 'udp';
+export type TransportProtocol = 'tcp' | 'udp';
 export type OwnerKind = 'uid' | 'gid';
 
 /** A condition; all conditions of a rule must match. `not` inverts it. */
 export type Match =
-  | { readonly kind: 'protocol'; readonly protocol: Protocol }
+  | { readonly kind: 'protocol'; readonly protocol: TransportProtocol }
   /** Requires a preceding protocol match. Matches if any of the ports does. */
   | { readonly kind: 'port'; readonly side: 'd' | 's'; readonly ports: readonly number[]; readonly not?: boolean }
   /** A CIDR range of the rule's family. */

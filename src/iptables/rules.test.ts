@@ -2,18 +2,18 @@
 import { expect, test } from 'vitest';
 import { errorWith } from '../../test/fixtures/error-details.ts';
 import { dryRunText } from './apply.ts';
-import type { SaidFlags } from './flags.ts';
+import type { GivenFlags } from './flags.ts';
 import { resolveInterception } from './interception-settings.ts';
 
 const resolvConf =
   'search a.b\nnameserver 10.0.0.10\n  nameserver fd00::10 # second\nnameserver fe80::1%eth0\n#nameserver 9.9.9.9\n';
 
-function rulesOf(flags: SaidFlags, env: NodeJS.ProcessEnv = {}): string[] {
-  const surroundings = {
+function rulesOf(flags: GivenFlags, env: NodeJS.ProcessEnv = {}): string[] {
+  const host = {
     addresses: () => ['10.0.0.1'],
     readFile: (path: string) => (path === '/etc/resolv.conf' ? resolvConf : ''),
   };
-  return dryRunText(resolveInterception(flags, env, surroundings))
+  return dryRunText(resolveInterception(flags, env, host))
     .trimEnd()
     .split('\n');
 }
@@ -116,7 +116,7 @@ test('connections of other senders to an included loopback range are captured (ย
 });
 
 test('rules of excluded interfaces are first, and those of virtual machines are inserted (ยง10.2 rows 1, 2, 18)', () => {
-  const flags: SaidFlags = { excludeInterfaces: 'net1, net2', kubevirtInterfaces: 'vnet0,vnet1' };
+  const flags: GivenFlags = { excludeInterfaces: 'net1, net2', kubevirtInterfaces: 'vnet0,vnet1' };
   expect(
     section(rulesOf({ ...flags, outboundRanges: '*' }), 'nat').filter((line) => /(-i|-o) v?net/.test(line)),
   ).toEqual([
@@ -289,7 +289,7 @@ test('G4 excludes outbound ports for UDP too, and drops invalid packets in a sep
 });
 
 test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules and in no others', () => {
-  const flags: SaidFlags = { mode: 'TPROXY', inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
+  const flags: GivenFlags = { mode: 'TPROXY', inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
   const byDefault = rulesOf(flags);
   const lines = rulesOf(flags, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
   expect(lines.filter((line) => line.includes('127.0.0.0/8')).length).toBe(6);
@@ -302,7 +302,7 @@ test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules 
 });
 
 test('native nftables has the rules of G4 for both families in one table', () => {
-  const flags: SaidFlags = { nativeNftables: true, inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
+  const flags: GivenFlags = { nativeNftables: true, inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
   const lines = rulesOf({ ...flags, kubevirtInterfaces: 'vnet+' }).map((line) => line.trim());
   const chain = (name: string): string[] =>
     lines.slice(lines.indexOf(`chain ${name} {`) + 1, lines.indexOf('}', lines.indexOf(`chain ${name} {`)));

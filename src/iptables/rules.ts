@@ -63,29 +63,33 @@ function perFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[
 }
 
 /** Rules of both families, including IPv6 if `ipv6` is off; `ofFamily` selects those of one. */
-export function interceptionRules(wanted: Interception): Rule[] {
-  const { generation, kubevirtInterfaces, outboundPortsExclude } = wanted;
-  const localhost = localhostOf(wanted);
+export function interceptionRules(interception: Interception): Rule[] {
+  const { generation, kubevirtInterfaces, outboundPortsExclude } = interception;
+  const localhost = localhostOf(interception);
   const rules = [
-    ...excludedInterfaces(wanted), // 1
+    ...excludedInterfaces(interception), // 1
     ...kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', [fromInterface(nic)], returns))), // 2
-    ...dropInvalid(wanted), // 3
-    ...redirectChains(wanted), // 4
-    ...inboundRules(wanted), // 5, 6, 7
+    ...dropInvalid(interception), // 3
+    ...redirectChains(interception), // 4
+    ...inboundRules(interception), // 5, 6, 7
     nat('OUTPUT', generation === 'g3' ? [tcp] : [], jump(output)), // 8
-    ...outboundPortsExclude.flatMap((port) => protocolsOf(wanted).map((p) => nat(output, [p, dport(port)], returns))), // 9
+    ...outboundPortsExclude.flatMap((port) =>
+      protocolsOf(interception).map((p) => nat(output, [p, dport(port)], returns)),
+    ), // 9
     ...perFamily((family) => nat(output, [viaLoopback, from(passthrough[family])], returns)), // 10
-    ...owners(wanted).flatMap((owner) => proxyTraffic(wanted, owner)), // 11, 12
-    ...ownerGroupMatches(wanted).map((matches) => nat(output, matches, returns)), // 13
-    ...(wanted.redirectDns ? dnsRules(wanted) : []), // 14, 19 of G4
+    ...owners(interception).flatMap((owner) => proxyTraffic(interception, owner)), // 11, 12
+    ...ownerGroupMatches(interception).map((matches) => nat(output, matches, returns)), // 13
+    ...(interception.redirectDns ? dnsRules(interception) : []), // 14, 19 of G4
     ...perFamily((family) => nat(output, [to(localhost[family])], returns)), // 15
-    ...perFamily((family) => wanted.outboundRangesExclude[family].map((range) => nat(output, [to(range)], returns))), // 16
-    ...wanted.outboundPorts.map((port) => nat(output, [tcp, dport(port)], jump(redirect))), // 17
-    ...outboundRanges(wanted), // 18
-    ...(wanted.redirectDns && generation === 'g3' ? dnsOverUdp(wanted) : []), // 19
-    ...(wanted.mode === 'TPROXY' ? tproxyMarks(wanted) : []), // 20
+    ...perFamily((family) =>
+      interception.outboundRangesExclude[family].map((range) => nat(output, [to(range)], returns)),
+    ), // 16
+    ...interception.outboundPorts.map((port) => nat(output, [tcp, dport(port)], jump(redirect))), // 17
+    ...outboundRanges(interception), // 18
+    ...(interception.redirectDns && generation === 'g3' ? dnsOverUdp(interception) : []), // 19
+    ...(interception.mode === 'TPROXY' ? tproxyMarks(interception) : []), // 20
   ];
-  return wanted.traceLogging ? rules.flatMap(traced) : rules;
+  return interception.traceLogging ? rules.flatMap(withLogRule) : rules;
 }
 
 /** Addresses of an application's traffic to itself, which is neither redirected nor treated as the proxy's connection to its own pod. */
@@ -108,8 +112,8 @@ function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
 }
 
 /** The kernel would reset the application's connection on out-of-window packets. */
-function dropInvalid({ dropInvalid: isWanted, generation }: Interception): Rule[] {
-  if (!isWanted) return [];
+function dropInvalid({ dropInvalid: isEnabled, generation }: Interception): Rule[] {
+  if (!isEnabled) return [];
   const invalid: Match = { kind: 'connectionState', states: ['INVALID'] };
   if (generation === 'g3') return [mangle('PREROUTING', [invalid], { kind: 'drop' })];
   return [mangle('PREROUTING', [invalid], jump(drop)), mangle(drop, [], { kind: 'drop' })];
@@ -123,8 +127,8 @@ function redirectChains({ inboundTunnelPort, proxyPort, inboundCapturePort }: In
   ];
 }
 
-function inboundRules(wanted: Interception): Rule[] {
-  const { mode, inboundPorts, inboundPortsExclude } = wanted;
+function inboundRules(interception: Interception): Rule[] {
+  const { mode, inboundPorts, inboundPortsExclude } = interception;
   if (inboundPorts.length === 0) return [];
   const into = mode === 'TPROXY' ? mangle : nat;
   // Established connections have their socket already: only their first packet needs the proxy's port.
@@ -133,7 +137,7 @@ function inboundRules(wanted: Interception): Rule[] {
       ? [mangle(inbound, [tcp, ...port, established], jump(divert)), mangle(inbound, [tcp, ...port], jump(tproxy))]
       : [nat(inbound, [tcp, ...port], jump(inboundRedirect))];
   return [
-    ...(mode === 'TPROXY' ? tproxyChains(wanted) : []),
+    ...(mode === 'TPROXY' ? tproxyChains(interception) : []),
     into('PREROUTING', [tcp], jump(inbound)),
     ...(inboundPorts === '*'
       ? [...inboundPortsExclude.map((port) => into(inbound, [tcp, dport(port)], returns)), ...capture()]
@@ -141,12 +145,14 @@ function inboundRules(wanted: Interception): Rule[] {
   ];
 }
 
-function tproxyChains(wanted: Interception): Rule[] {
-  const { tproxyMark: mark, inboundCapturePort: port } = wanted;
+function tproxyChains(interception: Interception): Rule[] {
+  const { tproxyMark: mark, inboundCapturePort: port } = interception;
   return [
     mangle(divert, [], { kind: 'setMark', mark }),
     mangle(divert, [], { kind: 'accept' }),
-    ...perFamily((family) => mangle(tproxy, [notTo(localhostOf(wanted)[family]), tcp], { kind: 'tproxy', port, mark })),
+    ...perFamily((family) =>
+      mangle(tproxy, [notTo(localhostOf(interception)[family]), tcp], { kind: 'tproxy', port, mark }),
+    ),
   ];
 }
 
@@ -161,15 +167,20 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
  * Rules for traffic on loopback and for traffic of the proxy. A connection of the application to itself by its Service address returns through the
  * proxy's inbound listener; by localhost or pod address it does not. Connections of the proxy are not redirected to the proxy again.
  */
-function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
-  const { redirectDns, outboundRanges: ranges } = wanted;
+function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
+  const { redirectDns, outboundRanges: ranges } = interception;
   const hasLoopbackRange = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(leadsToLoopback));
   const notDns = redirectDns ? [tcp, notDport(53)] : [];
   return [
     ...perFamily((family) =>
       nat(
         output,
-        [viaLoopback, notTo(localhostOf(wanted)[family]), ...backToSelf(wanted, owner.kind), ownedBy(owner)],
+        [
+          viaLoopback,
+          notTo(localhostOf(interception)[family]),
+          ...selfTrafficMatches(interception, owner.kind),
+          ownedBy(owner),
+        ],
         jump(inboundRedirect),
       ),
     ),
@@ -180,7 +191,7 @@ function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
 }
 
 /** The agent's queries to a name server of this pod bypass Envoy; G3 has no such exception for groups. */
-function backToSelf({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): Match[] {
+function selfTrafficMatches({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): Match[] {
   if (generation === 'g4') return [tcp, notDport(...(redirectDns ? [53] : []), inboundTunnelPort)];
   return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
 }
@@ -195,10 +206,13 @@ function ownerGroupMatches({ ownerGroups: { captured, groups } }: Interception):
 }
 
 /** One rule for each captured name server, or a single rule for all. */
-function perServer(wanted: Interception, rulesOf: (toServer: Match[], fromServer: Match[]) => readonly Rule[]): Rule[] {
-  if (wanted.captureAllDns) return [...rulesOf([], [])];
+function perServer(
+  interception: Interception,
+  rulesOf: (toServer: Match[], fromServer: Match[]) => readonly Rule[],
+): Rule[] {
+  if (interception.captureAllDns) return [...rulesOf([], [])];
   return perFamily((family) =>
-    wanted.dnsServers[family].flatMap((server) => {
+    interception.dnsServers[family].flatMap((server) => {
       const range = `${server}/${hostBits[family]}`;
       return rulesOf([to(range)], [from(range)]);
     }),
@@ -209,35 +223,35 @@ const overTcp = [tcp, dport(53)];
 const overUdp = [udp, dport(53)];
 
 /** G3 captures DNS over TCP in ISTIO_OUTPUT, and over UDP in OUTPUT; G4 captures both in a separate chain. */
-function dnsRules(wanted: Interception): Rule[] {
+function dnsRules(interception: Interception): Rule[] {
   const redirection = redirectTo(dnsCapturePort);
   const capture = (chain: string, query: readonly Match[]): Rule[] =>
-    perServer(wanted, (server) => [nat(chain, [...query, ...server], redirection)]);
-  if (wanted.generation === 'g3') return capture(output, overTcp);
+    perServer(interception, (server) => [nat(chain, [...query, ...server], redirection)]);
+  if (interception.generation === 'g3') return capture(output, overTcp);
   return [
-    ...ifServers(wanted, nat(output, [], jump(outputDns))),
+    ...ifServers(interception, nat(output, [], jump(outputDns))),
     ...capture(outputDns, overTcp),
     ...capture(outputDns, overUdp),
     raw('OUTPUT', [], jump(outputDns)),
-    ...connectionZones(wanted, outputDns),
-    ...ifServers(wanted, raw('PREROUTING', [], jump(inbound))),
-    ...perServer(wanted, (_, server) => [raw(inbound, [udp, sport(53), ...server], inZone(1))]),
+    ...connectionZones(interception, outputDns),
+    ...ifServers(interception, raw('PREROUTING', [], jump(inbound))),
+    ...perServer(interception, (_, server) => [raw(inbound, [udp, sport(53), ...server], inZone(1))]),
   ];
 }
 
 /** A jump to a chain without rules would fail in a family without name servers. */
-function ifServers(wanted: Interception, rule: Rule): Rule[] {
-  if (wanted.captureAllDns) return [rule];
-  return perFamily((family) => (wanted.dnsServers[family].length === 0 ? [] : rule));
+function ifServers(interception: Interception, rule: Rule): Rule[] {
+  if (interception.captureAllDns) return [rule];
+  return perFamily((family) => (interception.dnsServers[family].length === 0 ? [] : rule));
 }
 
 /** The agent's queries are not redirected. */
-function dnsOverUdp(wanted: Interception): Rule[] {
+function dnsOverUdp(interception: Interception): Rule[] {
   return [
-    ...owners(wanted).map((owner) => nat('OUTPUT', [...overUdp, ownedBy(owner)], returns)),
-    ...ownerGroupMatches(wanted).map((matches) => nat('OUTPUT', [...overUdp, ...matches], returns)),
-    ...perServer(wanted, (server) => [nat('OUTPUT', [...overUdp, ...server], redirectTo(dnsCapturePort))]),
-    ...connectionZones(wanted, 'OUTPUT', (server) => [raw('PREROUTING', [udp, sport(53), ...server], inZone(1))]),
+    ...owners(interception).map((owner) => nat('OUTPUT', [...overUdp, ownedBy(owner)], returns)),
+    ...ownerGroupMatches(interception).map((matches) => nat('OUTPUT', [...overUdp, ...matches], returns)),
+    ...perServer(interception, (server) => [nat('OUTPUT', [...overUdp, ...server], redirectTo(dnsCapturePort))]),
+    ...connectionZones(interception, 'OUTPUT', (server) => [raw('PREROUTING', [udp, sport(53), ...server], inZone(1))]),
   ];
 }
 
@@ -246,16 +260,16 @@ function dnsOverUdp(wanted: Interception): Rule[] {
  * would be lost.
  */
 function connectionZones(
-  wanted: Interception,
+  interception: Interception,
   chain: string,
   responses: (fromServer: Match[]) => readonly Rule[] = () => [],
 ): Rule[] {
   return [
-    ...owners(wanted).flatMap((owner) => [
+    ...owners(interception).flatMap((owner) => [
       raw(chain, [...overUdp, ownedBy(owner)], inZone(1)),
       raw(chain, [udp, sport(dnsCapturePort), ownedBy(owner)], inZone(2)),
     ]),
-    ...perServer(wanted, (server, fromServer) => [
+    ...perServer(interception, (server, fromServer) => [
       raw(chain, [...overUdp, ...server], inZone(2)),
       ...responses(fromServer),
     ]),
@@ -276,15 +290,15 @@ function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Intercep
   });
 }
 
-function tproxyMarks(wanted: Interception): Rule[] {
-  const { tproxyMark: mark } = wanted;
-  const localhost = localhostOf(wanted);
+function tproxyMarks(interception: Interception): Rule[] {
+  const { tproxyMark: mark } = interception;
+  const localhost = localhostOf(interception);
   const notOutbound: Match = { kind: 'mark', mark: outboundMark, not: true };
   return [
     // Envoy set this mark on connections from the client's address, so that responses return to it.
     mangle('PREROUTING', [tcp, marked(mark)], { kind: 'saveMark' }),
     mangle('OUTPUT', [tcp, viaLoopback, marked(mark)], returns),
-    ...owners(wanted).flatMap((owner) =>
+    ...owners(interception).flatMap((owner) =>
       perFamily((family) =>
         mangle('OUTPUT', [notTo(localhost[family]), tcp, viaLoopback, ownedBy(owner)], {
           kind: 'setMark',
@@ -300,7 +314,7 @@ function tproxyMarks(wanted: Interception): Rule[] {
 }
 
 /** Logs each packet that the rule matches to netfilter's log group, with the rule's chain and target. */
-function traced(rule: Rule): Rule[] {
+function withLogRule(rule: Rule): Rule[] {
   // Insert positions do not count log rules, so inserted rules are not logged.
   if (rule.position !== undefined) return [rule];
   return [{ ...rule, action: { kind: 'log', prefix: `${rule.chain}>${targetOf(rule.action)}` } }, rule];

@@ -5,7 +5,7 @@ import { ChartpilotError } from '../runtime/errors.ts';
 import { runForOutput } from '../runtime/run-for-output.ts';
 import { type CommandLine, commandText } from './rule-list.ts';
 
-export interface Finished {
+export interface CommandResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -22,18 +22,18 @@ const lockedExitCode = 4;
 const absentExitCode = 127;
 
 /** Runs a command in the network namespace of a file, with the programs of the current mount namespace. */
-export function within(networkNamespace: string | undefined, command: CommandLine): CommandLine {
+export function inNetworkNamespace(networkNamespace: string | undefined, command: CommandLine): CommandLine {
   if (networkNamespace === undefined) return command;
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
 }
 
 /** Whether the program, or the one that nsenter runs, is not installed. */
-export function isAbsent({ exitCode, stderr }: Finished): boolean {
+export function isNotInstalled({ exitCode, stderr }: CommandResult): boolean {
   return exitCode === absentExitCode || /failed to execute .*: No such file/.test(stderr);
 }
 
 /** @throws ChartpilotError IPTABLES_FAILED unless the command succeeds or its error output matches `harmless` */
-export async function runOrThrow(command: CommandLine, { harmless, input }: RunOptions = {}): Promise<Finished> {
+export async function runOrThrow(command: CommandLine, { harmless, input }: RunOptions = {}): Promise<CommandResult> {
   const finished = await run(command, input);
   if (finished.exitCode === 0 || harmless?.test(finished.stderr)) return finished;
   throw failed(command, finished);
@@ -45,7 +45,7 @@ interface RunOptions {
 }
 
 /** Runs a command until it exits, whatever its exit code; waits while another process has the lock of iptables. */
-export async function run(command: CommandLine, input?: string): Promise<Finished> {
+export async function run(command: CommandLine, input?: string): Promise<CommandResult> {
   const begin = performance.now();
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
     const finished = await runOnce(command, input);
@@ -55,7 +55,7 @@ export async function run(command: CommandLine, input?: string): Promise<Finishe
   }
 }
 
-async function runOnce({ program, args }: CommandLine, input: string | undefined): Promise<Finished> {
+async function runOnce({ program, args }: CommandLine, input: string | undefined): Promise<CommandResult> {
   const { exitCode, stdout, stderr, shortMessage, code } = await runForOutput(program, args, {
     timeout: maxCommandMs,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
@@ -64,11 +64,11 @@ async function runOnce({ program, args }: CommandLine, input: string | undefined
   return exitCode === undefined ? { exitCode: 1, stdout, stderr: shortMessage ?? '' } : { exitCode, stdout, stderr };
 }
 
-export function failed(command: CommandLine, finished: Finished): ChartpilotError {
+export function failed(command: CommandLine, finished: CommandResult): ChartpilotError {
   const { exitCode, stderr } = finished;
   const output = stderr.trim() || 'no error output';
   return new ChartpilotError('IPTABLES_FAILED', `${commandText(command)}: exit code ${exitCode}: ${output}`, {
-    hint: isAbsent(finished)
+    hint: isNotInstalled(finished)
       ? 'Install it (Debian: apt-get install iptables iproute2, and nftables for --native-nftables).'
       : 'If rules are already present, remove them with `pilot-agent istio-clean-iptables`.',
   });

@@ -7,8 +7,8 @@ import { validateInterception } from './validation.ts';
 async function given() {
   const [envoyPort, inboundCapturePort, probePort] = (await freePorts(3)) as [number, number, number];
   const flags = { envoyPort, inboundCapturePort, probePort, proxyUid: '0', probeTimeout: '500ms' };
-  const said = Object.fromEntries(Object.entries(flags).map(([flag, value]) => [flag, String(value)]));
-  return { probePort, order: resolveInterception(said, {}, { addresses: () => [], readFile: () => '' }) };
+  const flagValues = Object.fromEntries(Object.entries(flags).map(([flag, value]) => [flag, String(value)]));
+  return { probePort, order: resolveInterception(flagValues, {}, { addresses: () => [], readFile: () => '' }) };
 }
 
 test('§10.5 validation fails if no redirection exists', async () => {

@@ -43,8 +43,8 @@ export async function validateInterception({
   }
 }
 
-function notRedirected(what: string): ChartpilotError {
-  return new ChartpilotError('REDIRECTION_ABSENT', what, {
+function notRedirected(reason: string): ChartpilotError {
+  return new ChartpilotError('REDIRECTION_ABSENT', reason, {
     hint:
       'Check that the CNI plugin or the init container that applies the rules ran in this pod. ' +
       'On a new node the pod may have started before the plugin: delete the pod, its controller creates a new one.',
@@ -78,9 +78,9 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
   const client = connect({ host: to, port, localAddress: from });
-  let isAnswered = false;
+  let hasResponse = false;
   client.once('connect', () => {
-    isAnswered = true;
+    hasResponse = true;
   });
   try {
     // Connections of other clients to the proxy's ports prove nothing; the test connection is identified by its source port.
@@ -100,7 +100,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
     await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
     return undefined;
   } catch {
-    return isAnswered ? 'another server accepted the connection' : 'no connection arrived';
+    return hasResponse ? 'another server accepted the connection' : 'no connection arrived';
   } finally {
     stop.abort();
     client.destroy();

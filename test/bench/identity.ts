@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { issueToken, localTokenKey } from '../../src/discovery/xds/access/local-tokens.ts';
 import { IstioCertificateRequestSchema } from '../../src/gen/istio/v1/auth/ca_pb.ts';
-import { makeRequest } from '../../src/identity/certificate-request.ts';
+import { createRequest } from '../../src/identity/certificate-request.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { FleetProcess } from '../sidecars/fleet-process.ts';
 import { exitWith, integerFlag, print } from './bench-run.ts';
@@ -78,7 +78,7 @@ async function credentialsOf({ directory }: Authority, i: number): Promise<{ roo
 }
 
 async function agentsOf(authority: Authority, count: number): Promise<FakeAgent[]> {
-  const csr = makeRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, []);
+  const csr = createRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, []);
   return Promise.all(
     Array.from({ length: count }, async (_, i) => {
       const { roots, token } = await credentialsOf(authority, i);

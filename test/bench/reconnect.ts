@@ -119,7 +119,7 @@ async function measure(programs: Programs): Promise<Round[]> {
   await probe.ready();
   await probe.open({
     ...{ port: server.port, protocol: 'delta', sidecars: probes, firstNumber: 900_000, hasOwnAddresses: true },
-    ...{ comesBack: true, namespace: probeNamespace, backOffMs: { first: 20, longest: 40 }, ...common },
+    ...{ reconnects: true, namespace: probeNamespace, backOffMs: { first: 20, max: 40 }, ...common },
     ...(tls !== undefined && { tls: tls(probeNamespace) }),
   });
   const push = async (): Promise<number> => {

@@ -64,29 +64,29 @@ export class FirefoxPage {
   }
 
   async #begin(): Promise<void> {
-    await this.#ask('session.new', { capabilities: {} });
-    await this.#ask('session.subscribe', { events: ['log.entryAdded'] });
-    const { contexts } = (await this.#ask('browsingContext.getTree', {})) as { contexts: { context: string }[] };
+    await this.#request('session.new', { capabilities: {} });
+    await this.#request('session.subscribe', { events: ['log.entryAdded'] });
+    const { contexts } = (await this.#request('browsingContext.getTree', {})) as { contexts: { context: string }[] };
     this.#context = contexts[0]!.context;
-    await this.#ask('browsingContext.setViewport', {
+    await this.#request('browsingContext.setViewport', {
       context: this.#context,
       viewport: { width: 1_440, height: 900 },
     });
   }
 
   async open(address: string): Promise<void> {
-    await this.#ask('browsingContext.navigate', { context: this.#context, url: address, wait: 'complete' });
+    await this.#request('browsingContext.navigate', { context: this.#context, url: address, wait: 'complete' });
   }
 
   /** Evaluates an expression in the page; returns plain data, also of a promise. @throws Error if it throws there */
   async evaluate<Value>(expression: string): Promise<Value> {
-    const answer = (await this.#ask('script.evaluate', {
+    const response = (await this.#request('script.evaluate', {
       expression: `(async () => JSON.stringify((await (${expression})) ?? null))()`,
       target: { context: this.#context },
       awaitPromise: true,
     })) as { type: string; result?: { value: string }; exceptionDetails?: { text: string } };
-    if (answer.type !== 'success') throw new Error(answer.exceptionDetails?.text);
-    return JSON.parse(answer.result!.value) as Value;
+    if (response.type !== 'success') throw new Error(response.exceptionDetails?.text);
+    return JSON.parse(response.result!.value) as Value;
   }
 
   /** Presses keys one after the other. Keys without a character have the codes of WebDriver. */
@@ -95,14 +95,14 @@ export class FirefoxPage {
       { type: 'keyDown', value },
       { type: 'keyUp', value },
     ]);
-    await this.#ask('input.performActions', {
+    await this.#request('input.performActions', {
       context: this.#context,
       actions: [{ type: 'key', id: 'keyboard', actions }],
     });
   }
 
   async picture(): Promise<Buffer> {
-    const { data } = (await this.#ask('browsingContext.captureScreenshot', { context: this.#context })) as {
+    const { data } = (await this.#request('browsingContext.captureScreenshot', { context: this.#context })) as {
       data: string;
     };
     return Buffer.from(data, 'base64');
@@ -116,7 +116,7 @@ export class FirefoxPage {
     if (this.problems.length > 0) throw new Error(`in Firefox:\n${this.problems.join('\n')}`);
   }
 
-  #ask(method: string, params: object): Promise<unknown> {
+  #request(method: string, params: object): Promise<unknown> {
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
@@ -162,7 +162,7 @@ async function addressOf(child: ChildProcess): Promise<string> {
 
 async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   child.kill('SIGKILL');
-  await gone;
+  await exited;
 }

@@ -33,8 +33,8 @@ export const largeTrace = (records: number): string => repeatedTrace(agentTrace(
 /** A trace of one agent in simulated weeks, with at least this many records. */
 function agentTrace(records: number): string {
   // Every cycle has the same records except for the epoch numbers.
-  const aCycle = agentRun(2).records - agentRun(1).records;
-  return agentRun(Math.ceil(records / aCycle)).text;
+  const recordsPerCycle = agentRun(2).records - agentRun(1).records;
+  return agentRun(Math.ceil(records / recordsPerCycle)).text;
 }
 
 /** The same run repeated as one trace: a million records in a tenth of the time to simulate them. */
@@ -43,10 +43,10 @@ export function repeatedTrace(trace: string, times: number): string {
   const [header, run] = [trace.slice(0, begin), trace.slice(begin)];
   const last = JSON.parse(run.trimEnd().split('\n').at(-1)!) as TraceRecord;
   const pauseMs = 1_000;
-  const runs = Array.from({ length: times }, (_, before) =>
+  const runs = Array.from({ length: times }, (_, previousRuns) =>
     run.replaceAll(/"(seq|cause|during|t)":(\d+(?:\.\d+)?)/g, (_whole, field: string, value: string) => {
       const more = field === 't' ? last.t + pauseMs : last.seq;
-      return `"${field}":${Number(value) + before * more}`;
+      return `"${field}":${Number(value) + previousRuns * more}`;
     }),
   );
   return header + runs.join('');

@@ -52,14 +52,14 @@ export function* manyNamesLines(many: ManyNames): Generator<string> {
     const name = nameOf(number);
     if (many.one && number > 0) {
       const from = `state of ${nameOf(number - 1)}`;
-      yield* wordsOf(nameOf(0), from, name, line);
+      yield* namedRecordsOf(nameOf(0), from, name, line);
       continue;
     }
     const actor = many.effects ? `discovery/${name}` : name;
     const parent = many.chain && number > 0 ? nameOf(number - 1) : 'discovery';
     const machine = many.machines ? `machine of ${name}` : adsConnectionMachine.id;
     yield line({ kind: 'spawn', actor, parent, ...(many.effects !== true && { machine }) });
-    if (many.words || many.one) yield* wordsOf(actor, '', name, line);
+    if (many.words || many.one) yield* namedRecordsOf(actor, '', name, line);
     else if (many.effects !== true) {
       yield line({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init' });
     }
@@ -67,7 +67,12 @@ export function* manyNamesLines(many: ManyNames): Generator<string> {
 }
 
 /** An event, a state, an effect and a timer of an actor, with a name. */
-function* wordsOf(actor: string, from: string, name: string, line: (record: object) => string): Generator<string> {
+function* namedRecordsOf(
+  actor: string,
+  from: string,
+  name: string,
+  line: (record: object) => string,
+): Generator<string> {
   const state = `state of ${name}`;
   yield line({ kind: 'event', from: 'discovery', to: actor, event: { type: `event of ${name}` } });
   yield line({ kind: 'transition', actor, from, to: state, on: `event of ${name}` });

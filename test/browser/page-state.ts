@@ -19,7 +19,7 @@ export function actorsShown(page: Page): Promise<ActorsShown> {
 }
 
 /** Sorted paths of the highlighted states in the chart of the chosen actor. */
-export function litStates(page: Page): Promise<string[]> {
+export function highlightedStates(page: Page): Promise<string[]> {
   return page
     .locator('.chart-viewport .state.active')
     .evaluateAll((elements) =>
@@ -72,7 +72,7 @@ export function statesSeen(page: Page): Promise<Readonly<Record<string, readonly
 }
 
 /** Waits until the page is idle. */
-export async function atRest(page: Page): Promise<void> {
+export async function waitUntilIdle(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.idle());
 }
 
@@ -89,7 +89,7 @@ export async function goToShare(page: Page, share: number): Promise<void> {
 }
 
 /** Expects that the page shows the states that follow from the trace. */
-export async function expectTruth(page: Page, of: string): Promise<void> {
+export async function expectStatesOfTrace(page: Page, of: string): Promise<void> {
   await expect.poll(async () => actorsShown(page)).toEqual(actorsAt(of, await seqShown(page)));
 }
 
@@ -111,14 +111,14 @@ export async function mainThreadMs(page: Page): Promise<number> {
 /** Current slowness of the machine for a page, in CPU time of its main thread. Starts {@link countWork}. */
 export function slownessOf(page: Page): Promise<number> {
   return slowness(async () => {
-    const before = await mainThreadMs(page);
+    const startMs = await mainThreadMs(page);
     await page.evaluate(referenceWork);
-    return (await mainThreadMs(page)) - before;
+    return (await mainThreadMs(page)) - startMs;
   });
 }
 
 /** Bytes of JavaScript memory after a garbage collection, including columns. */
-export async function heldBytes(page: Page): Promise<number> {
+export async function heapBytes(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   try {
     await session.send('HeapProfiler.collectGarbage');

@@ -6,7 +6,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const folder = join(packageRoot(), 'docs/pictures');
 /** Text alone has more colours because of its antialiasing. */
-const fewestColours = 50;
+const minColours = 50;
 const restMs = 700;
 
 /**
@@ -20,7 +20,7 @@ export async function pictureOf(name: string, of: Page | Locator): Promise<Buffe
   await page.waitForTimeout(restMs);
   const picture = await of.screenshot({ animations: 'disabled' });
   const colours = await coloursOf(page, picture);
-  if (colours < fewestColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
+  if (colours < minColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
   return picture;
 }
 
@@ -33,7 +33,7 @@ export async function takePicture(name: string, of: Page | Locator): Promise<voi
 }
 
 /** Maximum size of a picture of a view; a page of the docs has ten of them. */
-const mostBytes = 150_000;
+const maxPictureBytes = 150_000;
 const quality = 0.86;
 
 /**
@@ -45,7 +45,7 @@ export async function takeView(name: string, page: Page): Promise<void> {
   await page.waitForTimeout(restMs);
   const picture = await page.screenshot({ animations: 'disabled' });
   const colours = await coloursOf(page, picture);
-  if (colours < fewestColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
+  if (colours < minColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
   const taken = await asWebp(page, picture);
   const file = join(folder, `${name}.webp`);
   if (process.env.UPDATE_PICTURES === '1') writeFileSync(file, Buffer.from(taken.base64, 'base64'));
@@ -55,16 +55,16 @@ export async function takeView(name: string, page: Page): Promise<void> {
   if (width !== taken.width || height !== taken.height) {
     throw new Error(`${file} has ${width} × ${height} pixels, the view ${taken.width} × ${taken.height}`);
   }
-  if (kept.length > mostBytes) throw new Error(`${file} has ${kept.length} bytes`);
+  if (kept.length > maxPictureBytes) throw new Error(`${file} has ${kept.length} bytes`);
 }
 
 async function asWebp(page: Page, picture: Buffer): Promise<{ base64: string; width: number; height: number }> {
   const blank = await page.context().newPage();
   try {
-    return await blank.evaluate(([base64, wanted]) => (globalThis as unknown as InPage).inPage.asWebp(base64, wanted), [
-      picture.toString('base64'),
-      quality,
-    ] as const);
+    return await blank.evaluate(
+      ([base64, quality]) => (globalThis as unknown as InPage).inPage.asWebp(base64, quality),
+      [picture.toString('base64'), quality] as const,
+    );
   } finally {
     await blank.close();
   }

@@ -2,7 +2,7 @@
 import { encodeNode } from '../sidecars/node.ts';
 import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { type ReceivedResponse, Sidecar } from '../sidecars/sidecar.ts';
-import { type Kind, kinds, type Protocol } from '../sidecars/xds-types.ts';
+import { type Kind, kinds, type XdsProtocol } from '../sidecars/xds-types.ts';
 import { edgeNamespace, namespaces, wideNamespace } from './churn-model.ts';
 import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
 import { differences, type Holdings } from './final-checks.ts';
@@ -14,7 +14,7 @@ export interface ChurnProxy {
   readonly name: string;
   readonly number: number;
   readonly namespace: string;
-  readonly protocol: Protocol;
+  readonly protocol: XdsProtocol;
   readonly sidecar: Sidecar;
   /** Time since when only a change may cause a response; Infinity while other causes exist. */
   quietSinceMs: number;
@@ -213,7 +213,7 @@ export class ChurnProxies {
     }
   }
 
-  #proxy(number: number, namespace: string, protocol: Protocol = number % 3 === 0 ? 'sotw' : 'delta'): ChurnProxy {
+  #proxy(number: number, namespace: string, protocol: XdsProtocol = number % 3 === 0 ? 'sotw' : 'delta'): ChurnProxy {
     const sidecar = new Sidecar({
       port: this.#port,
       protocol,
@@ -254,10 +254,13 @@ export class ChurnProxies {
   }
 
   #note(proxy: ChurnProxy, response: ReceivedResponse): void {
-    const { kind, batch, rejected, isNews, had } = response;
+    const { kind, batch, rejected, isChanged, previousResources } = response;
     // A fetch timeout does not change the configuration of the cluster.
-    const givenUp = new Set(kind === 'CDS' ? givenUpBetween(had, proxy.sidecar.resources(kind), response.news) : []);
-    const news = givenUp.size === 0 ? response.news : response.news.filter((name) => !givenUp.has(name));
+    const givenUp = new Set(
+      kind === 'CDS' ? givenUpBetween(previousResources, proxy.sidecar.resources(kind), response.changedNames) : [],
+    );
+    const news =
+      givenUp.size === 0 ? response.changedNames : response.changedNames.filter((name) => !givenUp.has(name));
     this.#counts.givenUp += givenUp.size;
     const now = this.#now();
     const unordered = [...this.#recordNamedClusters(proxy, response), ...removedInUse(proxy, kind, news)];
@@ -268,13 +271,13 @@ export class ChurnProxies {
     if (rejected) proxy.unrouted.clear();
     proxy.lastResponseMs = now;
     this.#counts.responses++;
-    if (!isNews) this.#counts.redundant++;
+    if (!isChanged) this.#counts.redundant++;
     for (const name of news) proxy.lastNewContentAtMs.set(`${kind} ${name}`, now);
     if (kind === 'CDS') {
       proxy.clustersToWarm = now - proxy.clustersAtMs < lateMs ? proxy.clustersToWarm + 1 : 1;
       proxy.clustersAtMs = now;
     }
-    const isWarming = kind === 'EDS' && !isNews && proxy.clustersToWarm > 0 && now - proxy.clustersAtMs < lateMs;
+    const isWarming = kind === 'EDS' && !isChanged && proxy.clustersToWarm > 0 && now - proxy.clustersAtMs < lateMs;
     if (isWarming) proxy.clustersToWarm--;
     if (rejected) {
       this.#counts.rejected++;
@@ -283,7 +286,7 @@ export class ChurnProxies {
     }
     if (now < proxy.quietSinceMs) return;
     for (const line of unordered) this.#report('unordered', proxy, line);
-    if (!isNews) {
+    if (!isChanged) {
       if (isWarming) return;
       this.#report('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;

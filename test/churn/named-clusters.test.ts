@@ -6,7 +6,7 @@ import {
   DeltaDiscoveryResponseSchema,
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { Fields } from '../sidecars/protobuf-fields.ts';
+import { ProtobufFields } from '../sidecars/protobuf-fields.ts';
 import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { namedClusters } from './named-clusters.ts';
 
@@ -39,7 +39,7 @@ test.each([
       ? toBinary(DeltaDiscoveryResponseSchema, create(DeltaDiscoveryResponseSchema, { resources: [{ resource }] }))
       : toBinary(DiscoveryResponseSchema, create(DiscoveryResponseSchema, { resources: [resource] })),
   );
-  const fields = new Fields(message);
+  const fields = new ProtobufFields(message);
   while (fields.next()) if (fields.field === 2) break;
   const resources = message.subarray(fields.recordStart, fields.end);
   const batch = new ResourceBatches(isDelta).of('RDS', resources);

@@ -1,5 +1,5 @@
 /** Extracts the clusters that the routes in a response name. */
-import { Fields, textOf } from '../sidecars/protobuf-fields.ts';
+import { ProtobufFields, textOf } from '../sidecars/protobuf-fields.ts';
 import type { ResourceBatch } from '../sidecars/resource-batches.ts';
 
 /** Cluster names by route configuration. */
@@ -22,16 +22,16 @@ export function namedClusters(batch: ResourceBatch, resources: Buffer, isDelta: 
 
 function readNamed(resources: Buffer, isDelta: boolean): RoutedClusters {
   const named = new Map<string, ReadonlySet<string>>();
-  const fields = new Fields(resources);
+  const fields = new ProtobufFields(resources);
   while (fields.next()) {
     const value = valueOf(fields.inner(), isDelta);
-    if (value !== undefined) named.set(textOf(new Fields(value), 1), clustersIn(value));
+    if (value !== undefined) named.set(textOf(new ProtobufFields(value), 1), clustersIn(value));
   }
   return named;
 }
 
 /** The message in an Any; in delta, in the Any of a Resource. */
-function valueOf(fields: Fields, isWrapped: boolean): Buffer | undefined {
+function valueOf(fields: ProtobufFields, isWrapped: boolean): Buffer | undefined {
   while (fields.next()) {
     if (fields.field !== 2) continue;
     return isWrapped ? valueOf(fields.inner(), false) : fields.bytes.subarray(fields.start, fields.end);

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { generateRoot } from '../../src/discovery/ca/generate-root.ts';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { makeRequest } from '../../src/identity/certificate-request.ts';
+import { createRequest } from '../../src/identity/certificate-request.ts';
 import { requestCertificateChain, serverName } from '../harness/certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -96,7 +96,7 @@ async function certificateOf(plane: ControlPlane): Promise<string[]> {
   clients.push(client);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const bearer = await cluster.token(await cluster.account(), 'istio-ca');
-  return requestCertificateChain(client, { csr: makeRequest(privateKey, []), bearer });
+  return requestCertificateChain(client, { csr: createRequest(privateKey, []), bearer });
 }
 
 it('two replicas that start simultaneously share one root', async () => {

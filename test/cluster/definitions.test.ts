@@ -11,7 +11,7 @@ import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { isObject } from '../../src/runtime/json-object.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
-import { mistakenObjects } from '../fixtures/invalid-objects.ts';
+import { invalidObjects } from '../fixtures/invalid-objects.ts';
 import { kindOf, objectsOfFiles, randomObjects } from '../fixtures/written-objects.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -117,7 +117,7 @@ describe('an object that decoders accept', () => {
 });
 
 describe('an object with errors', () => {
-  it.each(mistakenObjects)('is rejected with the field name: $kind $at ($by)', async ({ kind, spec, at }) => {
+  it.each(invalidObjects)('is rejected with the field name: $kind $at ($by)', async ({ kind, spec, at }) => {
     const failure = await failureOf(sent({ kind, spec }));
     expect(failure).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
     expect(failure.message).toContain(at === '' ? 'spec' : `spec.${at}`);

@@ -13,7 +13,7 @@ import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server
 import { readCertificate, readCertificates } from '../../src/identity/certificate.ts';
 import type { Names } from '../../src/identity/certificate-extensions.ts';
 import { findPath } from '../../src/identity/certificate-path.ts';
-import { makeRequest, namesIn, verifyRequest } from '../../src/identity/certificate-request.ts';
+import { createRequest, requestedNamesIn, verifyRequest } from '../../src/identity/certificate-request.ts';
 import { issueLeaf } from '../../src/identity/issue.ts';
 import { pemOf } from '../../src/identity/pem.ts';
 import { requestCertificateChain } from '../harness/certificate-caller.ts';
@@ -92,7 +92,7 @@ async function act(request: KubernetesObject, behavior: SignerBehavior): Promise
     return;
   }
   const pem = Buffer.from((request.spec as { request: string }).request, 'base64').toString();
-  const { by = root, key = verifyRequest(pem), names = namesIn(pem), lifetimeMs = hourMs } = behavior;
+  const { by = root, key = verifyRequest(pem), names = requestedNamesIn(pem), lifetimeMs = hourMs } = behavior;
   const now = Math.floor(Date.now() / 1_000) * 1_000;
   const lifetime = { notBefore: new Date(now - 60_000), notAfter: new Date(now + lifetimeMs) };
   const certificate = pemOf('CERTIFICATE', issueLeaf(by.issuer, key, names, lifetime));
@@ -109,7 +109,7 @@ function client(signerName: string, more: Partial<ConstructorParameters<typeof K
 }
 
 function requestFrom(of: KubernetesSigner) {
-  const order = { request: makeRequest(ownKey.privateKey, [uri]), key: ownKey.publicKey, isForClients: true };
+  const order = { request: createRequest(ownKey.privateKey, [uri]), key: ownKey.publicKey, isForClients: true };
   const names = { uris: [uri], dns: [], ips: [] };
   return of.sign({ ...order, names, lifetimeMs: hourMs }, { endsAt: 0, client: 'test' });
 }
@@ -157,7 +157,7 @@ it('a CertificateSigningRequest that replaces the created one is not approved', 
     const { metadata, spec, ...kind } = response;
     const where = { resource: requests, name: metadata.name } as const;
     await cluster.admin.request({ method: 'DELETE', ...where }, never);
-    const other = makeRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, [`${uri}2`]);
+    const other = createRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, [`${uri}2`]);
     const body = {
       ...{ ...kind, metadata: { name: metadata.name }, status: {} },
       spec: { ...(spec as object), request: Buffer.from(other).toString('base64') },
@@ -253,7 +253,7 @@ it('a workload gets a certificate of the signer through the control plane, only 
   const bearer = await cluster.token(account, 'istio-ca');
   const name1 = `spiffe://cluster.local/ns/${cluster.namespace}/sa/${account}`;
   const [leaf = '', ...more] = await requestCertificateChain(caller, {
-    csr: makeRequest(ownKey.privateKey, [name1]),
+    csr: createRequest(ownKey.privateKey, [name1]),
     bearer,
   });
   const roots = readCertificates(more.at(-1)!);
@@ -266,7 +266,7 @@ it('a workload gets a certificate of the signer through the control plane, only 
   expect(findPath({ certificate, intermediates: [], roots: [root.root], at: new Date() })).toHaveProperty('path');
   for (const uris of [[], [uri], [name1, uri]]) {
     await expect(
-      requestCertificateChain(caller, { csr: makeRequest(ownKey.privateKey, uris), bearer }),
+      requestCertificateChain(caller, { csr: createRequest(ownKey.privateKey, uris), bearer }),
     ).rejects.toThrow(
       `the certificate request must have the URI ${name1} and no other name [CERTIFICATE_REQUEST_INVALID]`,
     );

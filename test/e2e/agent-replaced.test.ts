@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { answeringBootstrap } from '../fixtures/responding-bootstrap.ts';
+import { respondingBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { checkTraces, timesSent } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -71,7 +71,7 @@ async function agentUnderLoad() {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
     env,
-    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+    bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
   });
   const load = await startLoad({
     target: { host: '127.0.0.1', port, authority: 'localhost' },
@@ -397,7 +397,7 @@ test(`killing either agent at any of ${kills.length} steps of a replacement leav
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent([], {
     env,
-    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+    bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
   });
   const envoys = envoysIn(agent);
   const clients = [{ kind: 'new', count: 1, pauseMs: 10 }] as const;

@@ -8,7 +8,7 @@ import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { expectAria } from '../browser/aria-snapshots.ts';
 import { connectionsTrace } from '../browser/large-traces.ts';
 import { launchBrowser, type OpenOptions, openPage } from '../browser/open-page.ts';
-import { atRest, opened, type PageHooks, seqShown } from '../browser/page-state.ts';
+import { opened, type PageHooks, seqShown, waitUntilIdle } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { eventBody } from '../fixtures/event-body.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -94,7 +94,7 @@ describe('axe reports no violation on the page', () => {
     const { page } = open;
     if (source !== unread) await opened(page);
     await show?.(page);
-    await atRest(page);
+    await waitUntilIdle(page);
     expect(await violations(page), 'light').toEqual([]);
     // The same elements with the colors of the dark theme.
     await page.emulateMedia({ colorScheme: 'dark' });
@@ -111,7 +111,7 @@ describe('axe reports no violation on the page', () => {
       const whole = page.locator(`${opens} .popup, dialog${opens}[open]`);
       expect(await whole.count(), name).toBe(0);
       await show(page);
-      await atRest(page);
+      await waitUntilIdle(page);
       expect(await whole.count(), name).toBe(1);
       const part = sized({ short: opens, full: undefined });
       expect(await violations(page, { part }), `${name}, light`).toEqual([]);
@@ -119,7 +119,7 @@ describe('axe reports no violation on the page', () => {
       expect(await violations(page, { part, rules: ['color-contrast'] }), `${name}, dark`).toEqual([]);
       // The first Escape clears the search text, the second one closes the search.
       for (let close = 0; close < 2; close++) await page.keyboard.press('Escape');
-      await atRest(page);
+      await waitUntilIdle(page);
     }
     await open.close();
   });
@@ -145,7 +145,7 @@ describe('the page by keyboard', () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
-    await atRest(page);
+    await waitUntilIdle(page);
     const lanes = page.getByRole('group', { name: /^Phases and marks/ });
     const all = await lanes
       .locator('[data-index]')
@@ -175,7 +175,7 @@ describe('the page by keyboard', () => {
     const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
-    await atRest(page);
+    await waitUntilIdle(page);
     const states = page.locator('.chart-viewport .state');
     const count = await states.count();
     expect(count).toBeGreaterThan(5);
@@ -199,7 +199,7 @@ describe('the page by keyboard', () => {
     const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
-    await atRest(page);
+    await waitUntilIdle(page);
     const stops: string[] = [];
     await page.locator('body').click({ position: { x: 1, y: 1 } });
     for (let tab = 0; tab < 150; tab++) {
@@ -221,7 +221,7 @@ test('each view of the page matches its reviewed accessibility tree', async () =
   const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
   const { page } = open;
   await opened(page);
-  await atRest(page);
+  await waitUntilIdle(page);
   await expectAria('verdict', page.getByRole('region', { name: 'Findings' }));
   await expectAria('actors', page.getByRole('region', { name: 'Actors' }));
   await expectAria('timeline', page.getByRole('region', { name: 'Timeline' }));
@@ -312,7 +312,7 @@ async function nameInFocus(page: Page): Promise<string> {
 async function pressed(page: Page, key: string): Promise<boolean> {
   const previous = await page.evaluateHandle('document.activeElement');
   await page.keyboard.press(key);
-  await atRest(page);
+  await waitUntilIdle(page);
   const isMoved = await previous.evaluate(
     (element) => element !== (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement,
   );

@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { atRest, opened } from '../browser/page-state.ts';
+import { opened, waitUntilIdle } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -119,7 +119,7 @@ test.each<Case>([
   const open = await openPage(browser, [source]);
   const { page } = open;
   await opened(page);
-  await atRest(page);
+  await waitUntilIdle(page);
   const clicks = new Clicks(page);
   const bar = page.getByRole('region', { name: 'Findings' });
   const details = page.locator('.details');
@@ -154,7 +154,7 @@ class Clicks {
   async on(target: Locator): Promise<void> {
     this.count++;
     await target.click();
-    await atRest(this.#page);
+    await waitUntilIdle(this.#page);
   }
 }
 

@@ -9,7 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkTraces } from '../../src/debugger/check/check-command.ts';
 import { launchBrowser, openAddress, openPage } from '../browser/open-page.ts';
-import { atRest, drop, opened, recordsShown, seqShown } from '../browser/page-state.ts';
+import { drop, opened, recordsShown, seqShown, waitUntilIdle } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -42,18 +42,18 @@ describe('keyboard shortcuts of the page', () => {
     await page.mouse.move(initialFlags.track + initialFlags.first, initialFlags.top + 40);
     // On a French keyboard this key types Z.
     for (let i = 0; i < 3; i++) await press(page, { key: 'z', code: 'KeyW' });
-    await atRest(page);
+    await waitUntilIdle(page);
     const nearer = await flagsAt(page);
     expect(nearer.apart).toBeGreaterThan(initialFlags.apart * 2);
     expect(nearer.first).toBeCloseTo(initialFlags.first, 0);
     await press(page, { key: 'd', code: 'KeyD' });
-    await atRest(page);
+    await waitUntilIdle(page);
     expect((await flagsAt(page)).first).toBeLessThan(nearer.first - 50);
     await press(page, { key: 'q', code: 'KeyA' });
-    await atRest(page);
+    await waitUntilIdle(page);
     expect((await flagsAt(page)).first).toBeCloseTo(nearer.first, 0);
     for (let i = 0; i < 3; i++) await press(page, { key: 's', code: 'KeyS' });
-    await atRest(page);
+    await waitUntilIdle(page);
     expect((await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
     await open.close();
   });
@@ -70,17 +70,17 @@ describe('keyboard shortcuts of the page', () => {
       (await shade.nth(1).boundingBox())!.x - (await shade.nth(0).boundingBox())!.x;
     const wide = (await page.locator('.track').boundingBox())!.width;
     await page.keyboard.press('f');
-    await atRest(page);
+    await waitUntilIdle(page);
     // All of the trace was visible, so it could not be centered.
     expect(await within()).toBeGreaterThan(wide * 0.6);
     for (let i = 0; i < 4; i++) await press(page, { key: 's', code: 'KeyS' });
     for (let i = 0; i < 2; i++) await press(page, { key: 'a', code: 'KeyA' });
     await page.keyboard.press('f');
-    await atRest(page);
+    await waitUntilIdle(page);
     const small = await within();
     expect(small).toBeLessThan(wide * 0.5);
     await page.keyboard.press('f');
-    await atRest(page);
+    await waitUntilIdle(page);
     expect(await within()).toBeGreaterThan(wide * 0.6);
     expect(await page.locator('.range-text').innerText()).toBe(words);
     await open.close();
@@ -138,7 +138,7 @@ describe('keyboard shortcuts of the page', () => {
     await page.reload();
     await opened(page);
     for (const key of ['m', 'r', 'f', 'w', '/', '?', '.', '+']) await page.keyboard.press(key);
-    await atRest(page);
+    await waitUntilIdle(page);
     expect(await page.locator('.flag').count()).toBe(0);
     expect(await page.locator('.range-text').count()).toBe(0);
     expect(await help.count()).toBe(0);
@@ -162,7 +162,7 @@ test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not
   await page.mouse.move(initialFlags.track + 300, initialFlags.top + 45);
   await page.mouse.wheel(0, 20);
   await shown(scrolled).toBeGreaterThan(10);
-  await atRest(page);
+  await waitUntilIdle(page);
   expect((await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, -400);

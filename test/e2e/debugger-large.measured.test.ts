@@ -8,17 +8,17 @@ import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import { largeTrace, repeatedTrace } from '../browser/large-traces.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
 import {
-  atRest,
   countWork,
-  expectTruth,
+  expectStatesOfTrace,
   goToShare,
-  heldBytes,
+  heapBytes,
   mainThreadMs,
   opened,
   recordsShown,
   slownessOf,
   stepRate,
   stepsHeld,
+  waitUntilIdle,
 } from '../browser/page-state.ts';
 import { bestOf } from '../harness/best-of.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -59,7 +59,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
       return worked;
     });
     const { page } = open!;
-    const heldMb = (await heldBytes(page)) / 1e6;
+    const heldMb = (await heapBytes(page)) / 1e6;
     console.log(`${Math.round(heldMb)} MB`);
     expect(await recordsShown(page)).toBeGreaterThanOrEqual(records * times);
     expect(workedMs).toBeLessThan(limitMs);
@@ -73,7 +73,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
       const stepMs = await bestOf(tries, stepLimitMs, () => costOfStep(page, share, key));
       expect(stepMs).toBeLessThan(stepLimitMs);
       expect(stepMs).toBeGreaterThan(0.5);
-      await expectTruth(page, text);
+      await expectStatesOfTrace(page, text);
     }
     await open!.close();
   },
@@ -83,7 +83,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
 /** Processor time of the main thread for each of many steps, starting at this share of the trace. */
 async function costOfStep(page: Page, share: number, key: string): Promise<number> {
   await goToShare(page, share);
-  await atRest(page);
+  await waitUntilIdle(page);
   const slow = await slownessOf(page);
   const startMs = await mainThreadMs(page);
   await stepRate(page, key);

@@ -11,7 +11,7 @@ import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import { singleFile } from '../../src/debugger/visualize/single-file.ts';
 import { connectionsTrace, largeTrace } from '../browser/large-traces.ts';
 import { launchBrowser, openAddress, openPage } from '../browser/open-page.ts';
-import { expectTruth, goToShare, opened, recordsShown } from '../browser/page-state.ts';
+import { expectStatesOfTrace, goToShare, opened, recordsShown } from '../browser/page-state.ts';
 
 const records = 100_000;
 
@@ -35,7 +35,7 @@ test('the page shows any record of a trace with 100,000 records immediately', as
   await opened(open.page);
   for (const share of [0.1, 0.9, 0.33, 0]) {
     await goToShare(open.page, share);
-    await expectTruth(open.page, trace);
+    await expectStatesOfTrace(open.page, trace);
   }
   await open.close();
 });
@@ -47,7 +47,7 @@ test('a single-file page shows the same without a server and without a network',
   await opened(open.page);
   expect(await recordsShown(open.page)).toBeGreaterThanOrEqual(records);
   await goToShare(open.page, 0.7);
-  await expectTruth(open.page, trace);
+  await expectStatesOfTrace(open.page, trace);
   await open.close();
 });
 

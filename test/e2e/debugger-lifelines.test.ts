@@ -5,7 +5,7 @@ import { createMachine } from 'xstate';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { atRest, opened } from '../browser/page-state.ts';
+import { opened, waitUntilIdle } from '../browser/page-state.ts';
 import { writtenTrace } from '../browser/written-trace.ts';
 
 let browser: Browser;
@@ -108,7 +108,7 @@ test.each([1_440, 390])(
         const { scrollWidth, clientWidth, scrollHeight } = element as unknown as Part;
         (element as unknown as Part).scrollTo((scrollWidth - clientWidth) * part, scrollHeight / 2);
       }, share);
-      await atRest(page);
+      await waitUntilIdle(page);
       const labels = await stateLabels(page);
       expect(labels.length).toBeGreaterThan(3);
       expect(labels.map(({ name }) => name)).toEqual(labels.map(({ actor, isUnder }) => (isUnder ? '' : `${actor}: `)));

@@ -9,7 +9,7 @@ import { launchBrowser, type OpenedPage, openAddress, openPage } from '../browse
 import {
   actorsAt,
   actorsShown,
-  litStates,
+  highlightedStates,
   nextFrame,
   recordsShown,
   seqShown,
@@ -172,7 +172,7 @@ async function expectTruth(chosen: string): Promise<void> {
   await nextFrame(page);
   const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));
   expect(await actorsShown(page)).toEqual(truth);
-  expect(await litStates(page)).toEqual(activePaths(truth[chosen]));
+  expect(await highlightedStates(page)).toEqual(activePaths(truth[chosen]));
 }
 
 /** `a.b | a.c` → a, a.b, a.c */

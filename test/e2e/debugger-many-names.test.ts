@@ -6,7 +6,7 @@ import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { type ManyNames, manyNamesLines, manyNamesTrace, nameOf } from '../browser/many-names.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
-import { atRest, countWork, heldBytes, mainThreadMs, opened, slownessOf } from '../browser/page-state.ts';
+import { countWork, heapBytes, mainThreadMs, opened, slownessOf, waitUntilIdle } from '../browser/page-state.ts';
 import { sized } from '../harness/size-of-run.ts';
 
 const actors = 20_000;
@@ -55,7 +55,7 @@ const records = (page: Page): Promise<number> =>
 async function openMany(names: Omit<ManyNames, 'actors'>, hash = ''): Promise<OpenedPage> {
   const open = await openPage(browser, [memorySource('names.trace', manyNamesTrace({ actors, ...names }))], { hash });
   await opened(open.page);
-  await atRest(open.page);
+  await waitUntilIdle(open.page);
   return open;
 }
 
@@ -76,10 +76,10 @@ test.each<[string, ManyNames]>([
       undefined,
       { timeout: 500_000 },
     );
-    await atRest(page);
+    await waitUntilIdle(page);
     const count = await records(page);
     const workedMs = (await mainThreadMs(page)) / (await slownessOf(page));
-    const bytes = await heldBytes(page);
+    const bytes = await heapBytes(page);
     const drawn = await elements(page);
     console.log(`${count} records: ${Math.round(workedMs)} ms, ${Math.round(bytes / 1e6)} MB, ${drawn} elements`);
     expect(count).toBeGreaterThan(many.actors);
@@ -148,7 +148,7 @@ test('a payload with very many fields, on one level or nested, is shown in part'
   const open = await openPage(browser, [memorySource('wide.trace', trace)], { hash: `#record=${seq}` });
   const { page } = open;
   await opened(page);
-  await atRest(page);
+  await waitUntilIdle(page);
   expect(await elements(page)).toBeLessThan(maxElements);
   const payload = page.locator('.record-column .json').first();
   expect(await payload.innerText()).toMatch(/… and 19,802 more: copy to see all/);
@@ -157,7 +157,7 @@ test('a payload with very many fields, on one level or nested, is shown in part'
   await payload.getByText('… and 19,800 more').waitFor();
   expect(await elements(page)).toBeLessThan(maxElements);
   await page.keyboard.press('ArrowRight');
-  await atRest(page);
+  await waitUntilIdle(page);
   expect(await elements(page)).toBeLessThan(maxElements);
   await open.close();
 });

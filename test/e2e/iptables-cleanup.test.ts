@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { SaidFlags } from '../../src/iptables/flags.ts';
+import type { GivenFlags } from '../../src/iptables/flags.ts';
 import { findIptables, requireIptables } from '../harness/iptables.ts';
 import type { NetworkSide } from '../harness/pod-network.ts';
 import { applyIn, cleanIn, emptyPodNetwork, stateOf } from '../harness/redirected-pod.ts';
@@ -14,16 +14,21 @@ import { sized } from '../harness/size-of-run.ts';
 
 beforeAll(() => requireIptables());
 
-const dns: SaidFlags = { redirectDns: true };
-const allDns: SaidFlags = { redirectDns: true, captureAllDns: true };
-const redirect: SaidFlags = { inboundPorts: '*', inboundPortsExclude: '15090', outboundRanges: '*', forceIpv6: 'true' };
-const tproxy: SaidFlags = { ...redirect, mode: 'TPROXY' };
+const dns: GivenFlags = { redirectDns: true };
+const allDns: GivenFlags = { redirectDns: true, captureAllDns: true };
+const redirect: GivenFlags = {
+  inboundPorts: '*',
+  inboundPortsExclude: '15090',
+  outboundRanges: '*',
+  forceIpv6: 'true',
+};
+const tproxy: GivenFlags = { ...redirect, mode: 'TPROXY' };
 /** Flags whose rules look like those of other programs. */
-const unmarked: SaidFlags = { excludeInterfaces: 'net1,eth+', kubevirtInterfaces: 'vnet0', dropInvalid: true };
-const g4: SaidFlags = { generation: 'g4' };
-const nft: SaidFlags = { nativeNftables: true };
+const unmarked: GivenFlags = { excludeInterfaces: 'net1,eth+', kubevirtInterfaces: 'vnet0', dropInvalid: true };
+const g4: GivenFlags = { generation: 'g4' };
+const nft: GivenFlags = { nativeNftables: true };
 
-const modes: Readonly<Record<string, SaidFlags>> = {
+const modes: Readonly<Record<string, GivenFlags>> = {
   REDIRECT: redirect,
   'REDIRECT of lists, IPv4 alone': { inboundPorts: '80', outboundRanges: '10.0.0.0/8', forceIpv6: 'false' },
   'REDIRECT with the DNS of resolv.conf': { ...redirect, ...dns },
@@ -179,7 +184,7 @@ test('a cleanup reports a chain that another program references, with its rule, 
 });
 
 describe('istio-iptables --reconcile replaces', () => {
-  const reconcile: SaidFlags = { reconcile: true };
+  const reconcile: GivenFlags = { reconcile: true };
 
   test.each([
     ['G3 with all options by G4', { ...tproxy, ...allDns, ...unmarked }, { ...redirect, ...g4 }],

@@ -3,7 +3,7 @@
  * redirect the same connections (spec/agent.md §10.2).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { SaidFlags } from '../../src/iptables/flags.ts';
+import type { GivenFlags } from '../../src/iptables/flags.ts';
 import { requireIptables } from '../harness/iptables.ts';
 import {
   application,
@@ -20,8 +20,8 @@ import { sized } from '../harness/size-of-run.ts';
 
 beforeAll(() => requireIptables());
 
-const nft: SaidFlags = { nativeNftables: true };
-const renderers = sized<readonly (readonly [string, SaidFlags])[]>({
+const nft: GivenFlags = { nativeNftables: true };
+const renderers = sized<readonly (readonly [string, GivenFlags])[]>({
   short: [['nftables', nft]],
   full: [
     ['iptables', { generation: 'g4' }],
@@ -65,7 +65,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
 
   test('redirects only listed connections of included owners, and no IPv6 if that is disabled', async () => {
     const { pod, neighbour } = await podNetwork();
-    const lists: SaidFlags = { inboundPorts: '8080', outboundRanges: '10.88.0.0/16', outboundPorts: '443' };
+    const lists: GivenFlags = { inboundPorts: '8080', outboundRanges: '10.88.0.0/16', outboundPorts: '443' };
     const env = { ISTIO_OUTBOUND_OWNER_GROUPS: `${application},2000` };
     await applyIn(pod, { ...renderer, ...lists, forceIpv6: 'false' }, env);
     await expectResponses(neighbour, application, {
@@ -123,7 +123,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
 
   test('does not redirect excluded port 53, also over UDP', async () => {
     const { pod } = await podNetwork();
-    const flags: SaidFlags = {
+    const flags: GivenFlags = {
       outboundRanges: '*',
       redirectDns: true,
       captureAllDns: true,
@@ -142,7 +142,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     await pod.listen({ ports: ['tproxy 15006', 'tcp 8080', 'tcp 9999'] });
     await pod.listen({ ports: ['tcp 15001'], uid: proxy });
     await neighbour.listen({ ports: ['tcp 80'] });
-    const flags: SaidFlags = { mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '9999', outboundRanges: '*' };
+    const flags: GivenFlags = { mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '9999', outboundRanges: '*' };
     await applyIn(pod, { ...renderer, ...flags, forceIpv6: 'true' });
     for (const family of ['v4', 'v6'] as const) {
       const podAddress = ownAddress[family];
@@ -168,7 +168,7 @@ test.each(['g3', 'g4'])(
   '%s: a wider ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR keeps calls to all of its addresses local',
   async (generation) => {
     const { pod } = await podNetwork();
-    const flags: SaidFlags = { generation, outboundRanges: '127.0.0.0/8,10.0.0.0/8' };
+    const flags: GivenFlags = { generation, outboundRanges: '127.0.0.0/8,10.0.0.0/8' };
     await applyIn(pod, flags);
     await expectResponses(pod, application, { 'tcp 127.0.0.2 8080': '15001 for 127.0.0.2:8080' });
     await expectResponses(pod, proxy, { 'tcp 127.0.0.2 8080': '15006 for 127.0.0.2:8080' });
@@ -182,7 +182,7 @@ test.each(['g3', 'g4'])(
 
 test('istio-iptables with nftables applies all rules or none', async () => {
   const { pod } = await emptyPodNetwork();
-  const wrongName: SaidFlags = { ...nft, outboundRanges: '*', proxyUid: 'no-such-user' };
+  const wrongName: GivenFlags = { ...nft, outboundRanges: '*', proxyUid: 'no-such-user' };
   await expect(applyIn(pod, wrongName)).rejects.toMatchObject({
     code: 'IPTABLES_FAILED',
     message: expect.stringMatching(/nft -f -: exit code 1: .*no-such-user/s),

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { answeringBootstrap } from '../fixtures/responding-bootstrap.ts';
+import { respondingBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -52,7 +52,7 @@ test(`${kills} kills of the agent at any moment of hot restarts fail no request`
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
     env,
-    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+    bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
   });
   const load = await startLoad({
     target: { host: '127.0.0.1', port, authority: 'localhost' },
@@ -103,7 +103,7 @@ test.each([
     const [port = 0] = await freePorts(1);
     const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
       env,
-      bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+      bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
     });
     const load = await startLoad({
       target: { host: '127.0.0.1', port, authority: 'localhost' },

@@ -1,6 +1,6 @@
 /** SIGUSR1 directly to Envoy, as log rotation sends it, also to a parent in its shutdown, which no longer handles it. */
 import { expect, onTestFinished, test } from 'vitest';
-import { answeringBootstrap } from '../fixtures/responding-bootstrap.ts';
+import { respondingBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -22,7 +22,7 @@ except ProcessLookupError: pass`;
 test('SIGUSR1 that kills a parent in its shutdown fails no request, and its child keeps serving', async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
-    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+    bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
   });
   const { container } = agent;
   const load = await startLoad({

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
-import { makeRequest } from '../../src/identity/certificate-request.ts';
+import { createRequest } from '../../src/identity/certificate-request.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
@@ -82,7 +82,7 @@ beforeAll(async () => {
   });
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const bearer = await caller.token({ namespace: 'shop', serviceAccount: 'client' });
-  const chain = await requestCertificateChain(caller.client(ports.secure), { csr: makeRequest(key, []), bearer });
+  const chain = await requestCertificateChain(caller.client(ports.secure), { csr: createRequest(key, []), bearer });
   client = {
     cert: chain.slice(0, -1).join(''),
     key: key.export({ format: 'pem', type: 'pkcs8' }) as string,

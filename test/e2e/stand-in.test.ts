@@ -116,8 +116,10 @@ test('fact 1: a parent that rejects its child is repaired, and the same epoch st
   await parent.order({ order: 'refuse children' });
   mesh.renewCertificate();
   await agentLogs(loggedLine('state.changed', { actor: 'supervisor', to: 'repairing shared memory' }));
-  await eventually('epoch 1 serves', async () => (await control.epoch(1)).told.some(({ told }) => told === 'live'));
-  await eventually('the parent has left', () => parent.gone);
+  await eventually('epoch 1 serves', async () =>
+    (await control.epoch(1)).reports.some(({ report }) => report === 'live'),
+  );
+  await eventually('the parent has left', () => parent.hasExited);
   expect(parent.signals()).toEqual([]);
   expect(envoys()).toEqual(['epoch 1']);
 });
@@ -132,7 +134,7 @@ test('a child that exits before it is live has no effect: its parent serves, and
   const child = await control.epoch(1);
   await child.order({ order: 'exit', code: 1, lastWords: 'cannot bind' });
   expect(await readiness()).toBe(200);
-  await eventually('the parent has left', () => parent.gone);
+  await eventually('the parent has left', () => parent.hasExited);
   expect(tries).toBeGreaterThan(1);
   expect(envoys()).toEqual(['epoch 1']);
 });
@@ -143,14 +145,14 @@ test('fact 4: a draining parent that exits early dooms its child, which is repla
   const parent = await control.epoch(0);
   mesh.renewCertificate();
   const child = await control.epoch(1);
-  await eventually('epoch 1 is live', () => child.told.some(({ told }) => told === 'live'));
+  await eventually('epoch 1 is live', () => child.reports.some(({ report }) => report === 'live'));
   await agentLogs(loggedLine('state.changed', { actor: 'epoch-0', to: 'draining' }));
   await parent.order({ order: 'crash', signal: 'SIGKILL' });
   const replacement = await eventually('another base id serves', () =>
     control.serving.find(({ hello }) => hello.baseId !== child.hello.baseId),
   );
   expect(replacement.hello.epoch).toBe(0);
-  await eventually('the doomed child has left', () => child.gone);
+  await eventually('the doomed child has left', () => child.hasExited);
   expect(await readiness()).toBe(200);
 });
 
@@ -184,7 +186,7 @@ test('the second signal to the agent kills an Envoy that ignores SIGTERM', async
   const envoy = await control.epoch(0);
   agent.program.signal('SIGTERM');
   await eventually('Envoy was told to end', () => envoy.signals().includes('SIGTERM'));
-  expect(envoy.gone).toBe(false);
+  expect(envoy.hasExited).toBe(false);
   const stopping = async (): Promise<void> => expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
   expect(await msWithoutQueueing([process.pid, agent.program.pid], stopping)).toBeLessThan(1_500);
   expect(envoys()).toEqual([]);
@@ -196,7 +198,7 @@ test('an Envoy that ignores SIGTERM is killed with its killed agent', async () =
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
   await agent.program.stop({ signal: 'SIGKILL' });
-  await eventually('the stand-in is gone', () => envoy.gone);
+  await eventually('the stand-in is gone', () => envoy.hasExited);
   // The next agent removes the files of the exited one.
   control.begin = () => ({});
   start();

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { SaidFlags } from '../../src/iptables/flags.ts';
+import type { GivenFlags } from '../../src/iptables/flags.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { envoyBinary, temporaryFolder } from '../fixtures/real-envoy.ts';
 import { hostProcesses } from '../harness/host-processes.ts';
@@ -112,7 +112,7 @@ function startAgent(side: NetworkSide, [uid, gid]: readonly [number, number]): H
 const envoysIn = (folder: string): number =>
   hostProcesses().filter(({ command }) => command[0] === join(folder, 'envoy')).length;
 
-async function redirectedHost(flags: SaidFlags): Promise<PodNetwork> {
+async function redirectedHost(flags: GivenFlags): Promise<PodNetwork> {
   const network = await emptyPodNetwork();
   await network.neighbour.listen({ ports: ['tcp 80'] });
   await applyIn(network.pod, { inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true', ...flags });
@@ -120,7 +120,7 @@ async function redirectedHost(flags: SaidFlags): Promise<PodNetwork> {
 }
 
 describe('an agent whose connections would be redirected to itself does not start Envoy and exits', () => {
-  test.each<[string, SaidFlags, readonly [number, number], string]>([
+  test.each<[string, GivenFlags, readonly [number, number], string]>([
     ['root, by iptables', {}, [0, 0], 'uid 1337, gid 1337'],
     ['root, by nft', { nativeNftables: true }, [0, 0], 'uid 1337, gid 1337'],
     ['root, where another user is excluded', { proxyUid: '2000' }, [0, 0], 'uid 2000, gid 2000'],

@@ -1,7 +1,7 @@
 /** A pod whose traffic is redirected, checked by where connections arrive. Needs root and `npm run iptables`. */
 import { expect, onTestFinished } from 'vitest';
 import { applyInterception } from '../../src/iptables/apply.ts';
-import type { SaidFlags } from '../../src/iptables/flags.ts';
+import type { GivenFlags } from '../../src/iptables/flags.ts';
 import { type InterceptionOrder, resolveInterception } from '../../src/iptables/interception-settings.ts';
 import { removeInterception } from '../../src/iptables/remove.ts';
 import { addresses, type Destination, type NetworkSide, PodNetwork } from './pod-network.ts';
@@ -69,20 +69,20 @@ export async function stateOf(side: NetworkSide): Promise<string> {
  * Runs the commands without a process of Node for each.
  * @returns the events of their log
  */
-export async function applyIn(side: NetworkSide, flags: SaidFlags, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
+export async function applyIn(side: NetworkSide, flags: GivenFlags, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
   const log: string[] = [];
   await applyInterception(orderIn(side, flags, env), { print: () => {}, log: (event) => void log.push(event) });
   return log;
 }
 
-export async function cleanIn(side: NetworkSide, flags: SaidFlags = {}): Promise<string[]> {
+export async function cleanIn(side: NetworkSide, flags: GivenFlags = {}): Promise<string[]> {
   const log: string[] = [];
   const terminal = { print: (text: string) => log.push(text), log: (event: string) => void log.push(event) };
   await removeInterception(orderIn(side, { ...flags, cleanupOnly: true }, {}), terminal);
   return log;
 }
 
-function orderIn(side: NetworkSide, flags: SaidFlags, env: NodeJS.ProcessEnv): InterceptionOrder {
+function orderIn(side: NetworkSide, flags: GivenFlags, env: NodeJS.ProcessEnv): InterceptionOrder {
   return resolveInterception({ ...flags, networkNamespace: side.namespaceFile }, env, {
     addresses: () => [ownAddress.v4],
     readFile: (path) => (path === '/etc/resolv.conf' ? `nameserver ${other.v4}\nnameserver ${other.v6}\n` : ''),

@@ -16,7 +16,7 @@ export type Call = ClientDuplexStream<Buffer, Buffer>;
 export const attackedNode = 'sidecar~10.66.0.2~known.away~away.svc.cluster.local';
 
 /** One connection of an untrusted client. */
-export class Stranger {
+export class HostileClient {
   readonly client: Client;
   readonly port: number;
   readonly node = { id: 'sidecar~10.66.0.1~evil.away~away.svc.cluster.local' };
@@ -50,10 +50,10 @@ export function delta(request: MessageInitShape<typeof DeltaDiscoveryRequestSche
 }
 
 /** Runs until it is aborted. @returns number of actions, as evidence of the attack */
-export type Attack = (stranger: Stranger, signal: AbortSignal) => Promise<number>;
+export type Attack = (client: HostileClient, signal: AbortSignal) => Promise<number>;
 
 /** Maximum wait of an untrusted client for a server that does not read. */
-const longestWaitMs = 250;
+const maxWaitMs = 250;
 
 const pause = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -92,14 +92,14 @@ async function flood(to: Flooded, signal: AbortSignal, next: (number: number) =>
     }
     await new Promise<void>((resolve) => {
       wake = resolve;
-      setTimeout(resolve, longestWaitMs);
+      setTimeout(resolve, maxWaitMs);
     });
   }
   return sent;
 }
 
 /** Repeats an attack, because a server may end the stream. */
-async function again(signal: AbortSignal, once: () => Promise<number>, restMs = 20): Promise<number> {
+async function repeatUntilAborted(signal: AbortSignal, once: () => Promise<number>, restMs = 20): Promise<number> {
   let done = 0;
   while (!signal.aborted) {
     done += await once();
@@ -111,15 +111,15 @@ async function again(signal: AbortSignal, once: () => Promise<number>, restMs = 
 /** Names of `Object.prototype` as types, in both protocols, with a forged nonce and without one. */
 const hostileTypes = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
 
-const typeNames: Attack = (stranger, signal) =>
-  again(signal, async () => {
+const typeNames: Attack = (client, signal) =>
+  repeatUntilAborted(signal, async () => {
     const calls: Call[] = [];
     for (const typeUrl of hostileTypes) {
       for (const responseNonce of ['', 'stale']) {
-        const { node } = stranger;
-        const one = stranger.open();
+        const { node } = client;
+        const one = client.open();
         one.write(sotw({ node, typeUrl, responseNonce }));
-        const other = stranger.open(true);
+        const other = client.open(true);
         other.write(delta({ node, typeUrl, responseNonce }));
         other.write(delta({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } }));
         calls.push(one, other);
@@ -130,10 +130,10 @@ const typeNames: Attack = (stranger, signal) =>
     return calls.length;
   });
 
-const unknownTypes: Attack = (stranger, signal) =>
-  again(signal, async () => {
-    const { node } = stranger;
-    const call = stranger.open();
+const unknownTypes: Attack = (client, signal) =>
+  repeatUntilAborted(signal, async () => {
+    const { node } = client;
+    const call = client.open();
     const sent = await flood(flooded(call), signal, (number) =>
       sotw({ ...(number === 0 && { node }), typeUrl: `type.googleapis.com/unknown.Type${number}` }),
     );
@@ -142,15 +142,15 @@ const unknownTypes: Attack = (stranger, signal) =>
   });
 
 /** Just below the maximum request size, in the ID and in the metadata. */
-const giantNodes: Attack = (stranger, signal) => {
+const giantNodes: Attack = (client, signal) => {
   const text = 'x'.repeat(3_900_000);
   const calls: Call[] = [];
-  return again(
+  return repeatUntilAborted(
     signal,
     async () => {
       const isId = calls.length % 2 === 0;
       const id = `sidecar~10.66.0.1~${isId ? text : 'evil'}~away.svc.cluster.local`;
-      const call = stranger.open();
+      const call = client.open();
       call.write(sotw({ node: { id, ...(!isId && { metadata: { text } }) }, typeUrl: typeUrls.CDS }));
       calls.push(call);
       // Keeps a limited number of accepted calls open.
@@ -161,27 +161,27 @@ const giantNodes: Attack = (stranger, signal) => {
   );
 };
 
-const meaninglessNames: Attack = async (stranger, signal) => {
-  const { node } = stranger;
-  const names = (what: string, number: number): string[] =>
-    Array.from({ length: 2_000 }, (_, i) => `${what}${number}-${i}`);
-  const ask = (typeUrl: string, what: string) =>
-    again(signal, async () => {
-      const call = stranger.open();
+const meaninglessNames: Attack = async (client, signal) => {
+  const { node } = client;
+  const names = (prefix: string, number: number): string[] =>
+    Array.from({ length: 2_000 }, (_, i) => `${prefix}${number}-${i}`);
+  const request = (typeUrl: string, prefix: string) =>
+    repeatUntilAborted(signal, async () => {
+      const call = client.open();
       const sent = await flood(flooded(call), signal, (number) =>
-        sotw({ ...(number === 0 && { node }), typeUrl, resourceNames: names(what, number) }),
+        sotw({ ...(number === 0 && { node }), typeUrl, resourceNames: names(prefix, number) }),
       );
       call.cancel();
       return sent;
     });
-  const sums = await Promise.all([ask(typeUrls.EDS, 'outbound|80||none'), ask(typeUrls.RDS, 'no-route')]);
+  const sums = await Promise.all([request(typeUrls.EDS, 'outbound|80||none'), request(typeUrls.RDS, 'no-route')]);
   return sums[0] + sums[1];
 };
 
-const rejections: Attack = (stranger, signal) =>
-  again(signal, async () => {
-    const { node } = stranger;
-    const call = stranger.open();
+const rejections: Attack = (client, signal) =>
+  repeatUntilAborted(signal, async () => {
+    const { node } = client;
+    const call = client.open();
     call.write(sotw({ node, typeUrl: typeUrls.CDS }));
     const bytes = sotw({
       typeUrl: typeUrls.CDS,
@@ -193,10 +193,10 @@ const rejections: Attack = (stranger, signal) =>
     return sent;
   });
 
-const silentStreams: Attack = async (stranger, signal) => {
+const silentStreams: Attack = async (client, signal) => {
   const calls: Call[] = [];
   while (!signal.aborted) {
-    for (let i = 0; i < 100 && calls.length < 2_000; i++) calls.push(stranger.open());
+    for (let i = 0; i < 100 && calls.length < 2_000; i++) calls.push(client.open());
     await pause(50);
   }
   for (const call of calls) call.cancel();
@@ -204,19 +204,19 @@ const silentStreams: Attack = async (stranger, signal) => {
 };
 
 /** Requests all resources and ever new names without reading the responses. */
-const withoutReading: Attack = async (stranger, signal) => {
-  const { node } = stranger;
+const withoutReading: Attack = async (client, signal) => {
+  const { node } = client;
   const types = [typeUrls.CDS, typeUrls.LDS, typeUrls.SDS];
-  const ask = (isDelta: boolean, next: (number: number) => Buffer) =>
-    again(signal, async () => {
-      const stream = new UnreadStream(stranger.port, isDelta);
+  const request = (isDelta: boolean, next: (number: number) => Buffer) =>
+    repeatUntilAborted(signal, async () => {
+      const stream = new UnreadStream(client.port, isDelta);
       const sent = await flood(stream, signal, next);
       stream.close();
       return sent;
     });
   const sums = await Promise.all([
-    ask(false, (number) => sotw({ ...(number === 0 && { node }), typeUrl: types[number % types.length]! })),
-    ask(true, (number) =>
+    request(false, (number) => sotw({ ...(number === 0 && { node }), typeUrl: types[number % types.length]! })),
+    request(true, (number) =>
       delta({
         ...(number === 0 && { node }),
         typeUrl: typeUrls.EDS,
@@ -232,11 +232,11 @@ const resetsPerConnection = 2_000;
 const batch = 50;
 const cancel = uint32(8);
 
-const rapidReset: Attack = (stranger, signal) =>
-  again(
+const rapidReset: Attack = (client, signal) =>
+  repeatUntilAborted(
     signal,
     async () => {
-      const connection = new RawHttp2(stranger.port);
+      const connection = new RawHttp2(client.port);
       const block = requestHeaders();
       await connection.begin();
       let sent = 0;
@@ -266,7 +266,7 @@ async function paced(perSecond: number, signal: AbortSignal, once: (number: numb
 }
 
 /** The first frames of an xDS client on a separate connection. With an ID, the client identifies itself as this node. */
-function comer(port: number, id?: string): RawHttp2 {
+function connectRaw(port: number, id?: string): RawHttp2 {
   const connection = new RawHttp2(port);
   const message = id === undefined ? Buffer.alloc(0) : sotw({ node: { id }, typeUrl: typeUrls.CDS });
   const prefix = Buffer.concat([Buffer.from([0]), uint32(message.length)]);
@@ -281,7 +281,7 @@ const newId = (): string => `sidecar~10.66.0.1~evil-${ids++}.away~away.svc.clust
 /** Many node IDs, each on a separate connection that is closed as soon as the node has acknowledged its clusters. */
 const idStorm: Attack = async ({ port }, signal) => {
   const acknowledging = paced(40, signal, () => {
-    const one = new Stranger(port);
+    const one = new HostileClient(port);
     const call = one.open();
     const end = (): void => one.client.close();
     call.write(sotw({ node: { id: newId() }, typeUrl: typeUrls.CDS }));
@@ -294,7 +294,7 @@ const idStorm: Attack = async ({ port }, signal) => {
     setTimeout(end, 1_500);
   });
   const introducing = paced(80, signal, () => {
-    const connection = comer(port, newId());
+    const connection = connectRaw(port, newId());
     setTimeout(() => connection.close(), 1_200);
   });
   const [acknowledged, introduced] = await Promise.all([acknowledging, introducing]);
@@ -302,20 +302,20 @@ const idStorm: Attack = async ({ port }, signal) => {
 };
 
 /** Opens this many streams per second on separate connections and holds them open. */
-const held =
+const heldOpen =
   (perSecond: number, id?: () => string): Attack =>
   async ({ port }, signal) => {
     const connections: RawHttp2[] = [];
-    const done = await paced(perSecond, signal, () => void connections.push(comer(port, id?.())));
+    const done = await paced(perSecond, signal, () => void connections.push(connectRaw(port, id?.())));
     for (const connection of connections) connection.close();
     return done;
   };
 
 /** Claims the ID of `attackedNode`. */
-const spoofing = held(45, () => attackedNode);
+const spoofing = heldOpen(45, () => attackedNode);
 
 /** Uses as much of the machine as an attack may, but sends nothing: the baseline on a shared machine. */
-const elsewhere: Attack = async (_, signal) => {
+const baseline: Attack = async (_, signal) => {
   let rounds = 0;
   while (!signal.aborted) {
     const until = performance.now() + 5;
@@ -327,7 +327,7 @@ const elsewhere: Attack = async (_, signal) => {
 };
 
 export const attacks = {
-  elsewhere,
+  elsewhere: baseline,
   typeNames,
   unknownTypes,
   giantNodes,
@@ -337,8 +337,8 @@ export const attacks = {
   withoutReading,
   rapidReset,
   idStorm,
-  heldStreams: held(45),
-  heldNodes: held(45, newId),
+  heldStreams: heldOpen(45),
+  heldNodes: heldOpen(45, newId),
   spoofing,
 } as const satisfies Record<string, Attack>;
 

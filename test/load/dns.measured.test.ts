@@ -15,8 +15,8 @@ const questions = sized({ short: 20_000, full: 50_000 });
 const perSecond = 5_000;
 const services = 5_000;
 
-interface Answers {
-  readonly answered: number;
+interface ResponseCounts {
+  readonly responded: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly perSecond: number;
@@ -29,7 +29,7 @@ function questionOf(id: number): Buffer {
   return encode({ type: 'query', id, flags: RECURSION_DESIRED, questions: [{ type: 'A', name }] });
 }
 
-async function askAll(port: number): Promise<Answers> {
+async function sendAllQueries(port: number): Promise<ResponseCounts> {
   const messages = Array.from({ length: questions }, (_, id) => questionOf(id));
   const sent = new Float64Array(questions);
   const took = new Float64Array(questions).fill(Number.NaN);
@@ -37,12 +37,12 @@ async function askAll(port: number): Promise<Answers> {
   client.bind(0, '127.0.0.1');
   await once(client, 'listening');
   client.setRecvBufferSize(4 * 1024 * 1024);
-  let answered = 0;
+  let responded = 0;
   client.on('message', (message) => {
     const id = message.readUInt16BE(0);
     // A response of the agent without error and with at least one record.
     if ((message.readUInt16BE(2) & 0x840f) !== 0x8400 || message.readUInt16BE(6) === 0) return;
-    if (Number.isNaN(took[id]!)) answered++;
+    if (Number.isNaN(took[id]!)) responded++;
     took[id] = performance.now() - sent[id]!;
   });
   const begin = performance.now();
@@ -55,11 +55,11 @@ async function askAll(port: number): Promise<Answers> {
     await sleep(1);
   }
   const seconds = (performance.now() - begin) / 1000;
-  for (let waited = 0; answered < questions && waited < 2_000; waited += 50) await sleep(50);
+  for (let waited = 0; responded < questions && waited < 2_000; waited += 50) await sleep(50);
   client.close();
   const sorted = took.filter((ms) => !Number.isNaN(ms)).sort();
   return {
-    answered,
+    responded,
     p50Ms: sorted[Math.floor(sorted.length * 0.5)]!,
     p99Ms: sorted[Math.floor(sorted.length * 0.99)]!,
     perSecond: questions / seconds,
@@ -67,7 +67,7 @@ async function askAll(port: number): Promise<Answers> {
 }
 
 /** Raises the priority above other processes of this machine if permitted, because their latency is not measured. */
-function prefer(...pids: number[]): void {
+function raisePriority(...pids: number[]): void {
   const schedule = (...policy: string[]) => pids.map((pid) => spawnSync('chrt', ['--all-tasks', ...policy, `${pid}`]));
   schedule('--fifo', '--pid', '10');
   onTestFinished(() => {
@@ -77,8 +77,8 @@ function prefer(...pids: number[]): void {
 
 const limitMs = 2;
 
-async function start(what: 'names' | 'echo'): Promise<{ pid: number; port: number }> {
-  const server = fork(new URL('./dns-server-process.ts', import.meta.url), [`${services}`, what]);
+async function start(responder: 'names' | 'echo'): Promise<{ pid: number; port: number }> {
+  const server = fork(new URL('./dns-server-process.ts', import.meta.url), [`${services}`, responder]);
   onTestFinished(() => {
     server.kill('SIGKILL');
   });
@@ -90,21 +90,21 @@ async function start(what: 'names' | 'echo'): Promise<{ pid: number; port: numbe
 
 test(`${questions.toLocaleString('en')} queries at 5,000 per second: none is lost, and 99 % complete within 2 ms`, async () => {
   const [server, echo] = [await start('names'), await start('echo')];
-  prefer(server.pid, echo.pid, process.pid);
-  const runs: { names: Answers; echo?: Answers }[] = [];
+  raisePriority(server.pid, echo.pid, process.pid);
+  const runs: { names: ResponseCounts; echo?: ResponseCounts }[] = [];
   await bestOf(3, 1, async () => {
-    const names = await askAll(server.port);
-    const isFast = names.answered === questions && names.p99Ms < limitMs;
-    const run = isFast ? { names } : { names, echo: await askAll(echo.port) };
+    const names = await sendAllQueries(server.port);
+    const isFast = names.responded === questions && names.p99Ms < limitMs;
+    const run = isFast ? { names } : { names, echo: await sendAllQueries(echo.port) };
     runs.push(run);
     if (process.env.CHARTPILOT_TELL) console.log(run);
     const { echo: plain } = run;
-    if (names.answered < Math.min(questions, plain?.answered ?? questions)) return Number.POSITIVE_INFINITY;
+    if (names.responded < Math.min(questions, plain?.responded ?? questions)) return Number.POSITIVE_INFINITY;
     return names.p99Ms / Math.max(limitMs, 2 * (plain?.p99Ms ?? 0));
   });
   const { names, echo: plain } = runs.at(-1)!;
-  const told = JSON.stringify(runs);
-  expect(names.answered, told).toBeGreaterThanOrEqual(Math.min(questions, plain?.answered ?? questions));
-  expect(names.perSecond, told).toBeGreaterThan(0.95 * Math.min(perSecond, plain?.perSecond ?? perSecond));
-  expect(names.p99Ms, told).toBeLessThan(Math.max(limitMs, 2 * (plain?.p99Ms ?? 0)));
+  const summary = JSON.stringify(runs);
+  expect(names.responded, summary).toBeGreaterThanOrEqual(Math.min(questions, plain?.responded ?? questions));
+  expect(names.perSecond, summary).toBeGreaterThan(0.95 * Math.min(perSecond, plain?.perSecond ?? perSecond));
+  expect(names.p99Ms, summary).toBeLessThan(Math.max(limitMs, 2 * (plain?.p99Ms ?? 0)));
 });

@@ -32,15 +32,15 @@ export class EndpointClient {
     await this.#stream.next();
   }
 
-  /** @returns milliseconds from the change to its arrival; at least `longestMs` if it did not arrive in time */
-  async push(longestMs: number): Promise<number> {
+  /** @returns milliseconds from the change to its arrival; at least `maxMs` if it did not arrive in time */
+  async push(maxMs: number): Promise<number> {
     this.#awaited = `10.${1 + (++this.#address % 200)}.${1 + Math.floor(this.#address / 200)}.7`;
     const arrived = new Promise<'arrived'>((resolve) => {
       this.#arrived = () => resolve('arrived');
     });
     const begun = performance.now();
     writeFileSync(join(this.#root, 'config/cart.yaml'), serviceEntry([this.#awaited]));
-    await Promise.race([arrived, sleep(longestMs, 'late', { ref: false })]);
+    await Promise.race([arrived, sleep(maxMs, 'late', { ref: false })]);
     return performance.now() - begun;
   }
 

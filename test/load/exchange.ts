@@ -69,14 +69,14 @@ export class Exchange {
 
   /** `complete` is whether the protocol's framing was complete. */
   end(complete: boolean): void {
-    const wanted = this.#expectation.bodyEndsWith;
+    const expectedEnd = this.#expectation.bodyEndsWith;
     if (!complete) {
       this.fail(new ExchangeError('TRUNCATED', 'the connection ended before the response did'));
     } else if (this.status < 200 || this.status > 299) {
       this.phase = 'response';
       this.fail(new ExchangeError(`HTTP_${this.status}`, this.#tail.trim() || 'empty body'));
-    } else if (wanted !== undefined && !this.#tail.endsWith(wanted)) {
-      this.fail(new ExchangeError('TRUNCATED', `the body does not end with ${JSON.stringify(wanted)}`));
+    } else if (expectedEnd !== undefined && !this.#tail.endsWith(expectedEnd)) {
+      this.fail(new ExchangeError('TRUNCATED', `the body does not end with ${JSON.stringify(expectedEnd)}`));
     } else {
       this.#settle({ ok: true, elapsedMs: this.#elapsedMs(), version: this.version });
     }

@@ -23,11 +23,11 @@ const quickPlans: Record<HttpKind, ClientPlan> = {
 };
 
 /** Responds successfully except for the fifth request, which `breakOne` handles. */
-async function startServer(kind: HttpKind, breakOne: Break = answerWell): Promise<number> {
+async function startServer(kind: HttpKind, breakOne: Break = respondOk): Promise<number> {
   let requests = 0;
   const handler = (_: Request, response: Response): void => {
     if (++requests === 5) breakOne(response);
-    else answerWell(response);
+    else respondOk(response);
   };
   return listen(kind === 'h2' ? http2.createServer(handler) : http.createServer(handler));
 }
@@ -39,13 +39,13 @@ async function listen(server: Server | http.Server | http2.Http2Server): Promise
   return (server.address() as AddressInfo).port;
 }
 
-function answerWell(response: Response): void {
+function respondOk(response: Response): void {
   response.setHeader('x-version', 'v1');
   (response as http.ServerResponse).write('first chunk\n');
   setTimeout(() => response.end('end\n'), 5);
 }
 
-function answer503(response: Response): void {
+function respond503(response: Response): void {
   response.statusCode = 503;
   response.end('no healthy upstream');
 }
@@ -83,7 +83,7 @@ describe.each(httpKinds)('%s clients', (kind) => {
   });
 
   test('report exactly one failure for one response with status 503', async () => {
-    const report = await run(kind, await startServer(kind, answer503));
+    const report = await run(kind, await startServer(kind, respond503));
     expect(report).toMatchObject({ total: 12, failed: 1 });
     expect(report.kinds[kind]!.failures).toMatchObject([
       { kind, code: 'HTTP_503', phase: 'response', message: 'no healthy upstream' },
@@ -125,7 +125,7 @@ test('requests in flight on a session that gets a GOAWAY complete, and later one
   const server = http2.createServer((_, response) => {
     // Drain notice as Envoy sends it: streams up to the highest number are still served.
     response.stream.session?.goaway(http2.constants.NGHTTP2_NO_ERROR, everyStream);
-    setTimeout(() => answerWell(response), 20);
+    setTimeout(() => respondOk(response), 20);
   });
   const report = await run('h2', await listen(server), 10);
   expect(report).toMatchObject({ total: 10, failed: 0 });
@@ -161,7 +161,7 @@ test('a stopped client completes requests in flight and starts no others', async
   let begun = 0;
   const server = http.createServer((_, response) => {
     begun++;
-    setTimeout(() => answerWell(response), 100);
+    setTimeout(() => respondOk(response), 100);
   });
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },

@@ -1,20 +1,20 @@
 /** Process of the untrusted clients; see hostile-process.ts. */
-import { type AttackName, attacks, Stranger } from './attacks.ts';
-import type { HostileAnswer, HostileOrder } from './hostile-process.ts';
+import { type AttackName, attacks, HostileClient } from './attacks.ts';
+import type { HostileOrder, HostileReport } from './hostile-process.ts';
 
 let ending: AbortController | undefined;
 
-function answer(message: HostileAnswer): void {
+function respond(message: HostileReport): void {
   process.send?.(message);
 }
 
 async function begin(name: AttackName, port: number): Promise<void> {
   ending = new AbortController();
-  const stranger = new Stranger(port);
-  answer({ type: 'begun' });
-  const done = await attacks[name](stranger, ending.signal);
-  stranger.client.close();
-  answer({ type: 'ended', done });
+  const client = new HostileClient(port);
+  respond({ type: 'begun' });
+  const done = await attacks[name](client, ending.signal);
+  client.client.close();
+  respond({ type: 'ended', done });
 }
 
 process.on('message', (order: HostileOrder) => {
@@ -23,4 +23,4 @@ process.on('message', (order: HostileOrder) => {
 });
 process.on('disconnect', () => process.exit(0));
 process.on('SIGINT', () => {});
-answer({ type: 'ready' });
+respond({ type: 'ready' });

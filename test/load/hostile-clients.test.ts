@@ -24,23 +24,23 @@ import { HostileProcess } from './hostile-process.ts';
 const floorMs = 80;
 const pushes = 30;
 const spacingMs = 15;
-const longestPushMs = 8_000;
+const maxPushMs = 8_000;
 /** Maximum size of the server's log: lines for some thousand streams, but not for requests. */
-const mostLogged = 1_000_000;
+const maxLogCharacters = 1_000_000;
 const tries = 3;
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
 /** Maximum time until a known node is admitted, whatever an attacker does from the same address. */
-const longestConnectMs = 1_000;
+const connectLimitMs = 1_000;
 /** Maximum turn of the server's event loop. On a quiet machine the heaviest attack causes 55 ms, other work 16 ms. */
-const longestTurnMs = 100;
+const turnLimitMs = 100;
 /** A result beyond its limit by this factor is not caused by chance. */
 const hopelessFactor = 5;
 
 interface Measured {
   readonly p99Ms: number;
-  readonly longestConnectMs: number;
+  readonly maxConnectMs: number;
   /** Longest turn of the server's event loop in CPU time of its thread. */
-  longestTurnMs: number;
+  maxTurnMs: number;
   /** Number of requests or streams. */
   readonly done: number;
   /** Characters of the server's log. */
@@ -51,7 +51,7 @@ let root: string;
 let server: Program;
 let port: number;
 let http: number;
-let strangers: HostileProcess;
+let hostileProcess: HostileProcess;
 let neighbour: WellBehaved;
 
 /** The rest of the mesh: a connected sidecar, and similar ones that connect. */
@@ -74,17 +74,17 @@ class WellBehaved extends EndpointClient {
   }
 
   /** The slowest of a hundred pushes, or of as many as completed, and the slowest connection. */
-  async measure(): Promise<Pick<Measured, 'p99Ms' | 'longestConnectMs'>> {
+  async measure(): Promise<Pick<Measured, 'p99Ms' | 'maxConnectMs'>> {
     const times: number[] = [];
     const connects: number[] = [];
     for (let i = 0; i < pushes; i++) {
       let clockMs = 0;
       times.push(
         await msWithoutQueueing([process.pid, server.pid], async () => {
-          clockMs = await this.push(longestPushMs);
+          clockMs = await this.push(maxPushMs);
         }),
       );
-      if (clockMs >= longestPushMs) {
+      if (clockMs >= maxPushMs) {
         times.push(Number.POSITIVE_INFINITY);
         break;
       }
@@ -92,7 +92,7 @@ class WellBehaved extends EndpointClient {
       await sleep(spacingMs);
     }
     times.sort((a, b) => a - b);
-    return { p99Ms: times[Math.ceil(times.length * 0.99) - 1]!, longestConnectMs: Math.max(...connects) };
+    return { p99Ms: times[Math.ceil(times.length * 0.99) - 1]!, maxConnectMs: Math.max(...connects) };
   }
 }
 
@@ -107,7 +107,7 @@ async function startServer(): Promise<void> {
 beforeAll(async () => {
   root = makeRoot();
   [port, http] = (await freePorts(2)) as [number, number];
-  [strangers] = await Promise.all([HostileProcess.start(), startServer()]);
+  [hostileProcess] = await Promise.all([HostileProcess.start(), startServer()]);
 });
 
 beforeEach(async () => {
@@ -115,33 +115,33 @@ beforeEach(async () => {
   if (server.exit !== undefined) await startServer();
   neighbour = new WellBehaved(root, port);
   await neighbour.subscribe();
-  for (let i = 0; i < 5; i++) await neighbour.push(longestPushMs);
+  for (let i = 0; i < 5; i++) await neighbour.push(maxPushMs);
 });
 
 afterEach(() => neighbour.close());
 
 afterAll(async () => {
-  strangers?.stop();
+  hostileProcess?.stop();
   await server?.stop({ deadlineMs: 8_000 });
   rmSync(root, { recursive: true, force: true });
 });
 
 /** The longest turn of the server's event loop since the last call. */
-async function longestTurn(): Promise<number> {
+async function readMaxTurnMs(): Promise<number> {
   const fromLine = server.lines.length;
   server.signal('SIGUSR2');
   return Number(/longest (\S+)/.exec(await server.line(/^turns: /, { fromLine }))?.[1] ?? Infinity);
 }
 
 /** Runs the attack while pushes are measured. */
-async function beside(attack: AttackName): Promise<Measured> {
-  const before = server.output().length;
-  await longestTurn();
-  await strangers.begin(attack, port);
+async function measureDuring(attack: AttackName): Promise<Measured> {
+  const previousLength = server.output().length;
+  await readMaxTurnMs();
+  await hostileProcess.begin(attack, port);
   await sleep(500);
   const measured = await neighbour.measure();
-  const done = await strangers.end();
-  return { ...measured, longestTurnMs: await longestTurn(), done, logged: server.output().length - before };
+  const done = await hostileProcess.end();
+  return { ...measured, maxTurnMs: await readMaxTurnMs(), done, logged: server.output().length - previousLength };
 }
 
 /** Result without an attack. */
@@ -149,19 +149,19 @@ let quiet: Measured | undefined;
 
 /** The highest share of a limit; 1 and more exceeds it. */
 const worstShare = ({ p99Ms, limitMs, ...measured }: Measured & { limitMs: number }): number =>
-  Math.max(p99Ms / limitMs, measured.longestConnectMs / longestConnectMs, measured.longestTurnMs / longestTurnMs);
+  Math.max(p99Ms / limitMs, measured.maxConnectMs / connectLimitMs, measured.maxTurnMs / turnLimitMs);
 
 /**
  * A busy machine is sometimes slow, but never fast: a result near its limit is measured again, including the load of the machine, and the best result
  * counts. An attack that delays pushes does so in every run.
  */
-async function bestBeside(attack: AttackName): Promise<Measured & { limitMs: number }> {
+async function bestMeasurementDuring(attack: AttackName): Promise<Measured & { limitMs: number }> {
   let best: (Measured & { limitMs: number }) | undefined;
   for (let i = 0; i < tries && server.exit === undefined; i++) {
-    if (quiet === undefined || i > 0) quiet = await beside('elsewhere');
+    if (quiet === undefined || i > 0) quiet = await measureDuring('elsewhere');
     const limitMs = 3 * Math.max(quiet.p99Ms, floorMs);
-    const measured = { ...(await beside(attack)), limitMs };
-    measured.longestTurnMs /= await slowness();
+    const measured = { ...(await measureDuring(attack)), limitMs };
+    measured.maxTurnMs /= await slowness();
     if (best === undefined || worstShare(measured) < worstShare(best)) best = measured;
     if (worstShare(best) < 1 || worstShare(best) > hopelessFactor) break;
   }
@@ -179,12 +179,12 @@ describe('pushes to other clients are not delayed by', () => {
     ['a client that sends requests without reading', 'withoutReading', 100],
     ['streams that are reset at once', 'rapidReset', 1_000],
   ])('%s', async (_, attack, atLeast) => {
-    const { p99Ms, limitMs, done, logged, ...measured } = await bestBeside(attack);
+    const { p99Ms, limitMs, done, logged, ...measured } = await bestMeasurementDuring(attack);
     expect(server.hopeless()).toBeUndefined();
     expect(p99Ms).toBeLessThan(limitMs);
-    expect(measured.longestConnectMs).toBeLessThan(longestConnectMs);
-    expect(measured.longestTurnMs).toBeLessThan(longestTurnMs);
-    expect(logged).toBeLessThan(mostLogged);
+    expect(measured.maxConnectMs).toBeLessThan(connectLimitMs);
+    expect(measured.maxTurnMs).toBeLessThan(turnLimitMs);
+    expect(logged).toBeLessThan(maxLogCharacters);
     expect(done).toBeGreaterThanOrEqual(atLeast);
   });
 });

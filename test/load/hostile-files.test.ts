@@ -17,9 +17,9 @@ import { EndpointClient } from './endpoint-client.ts';
 const maxEntries = 2_000;
 const manyFiles = sized({ short: 2_500, full: 5_000 });
 /** A quiet machine needs a tenth of it. Walking a link to /proc took all of it. */
-const longestPushMs = 5_000;
+const maxPushMs = 5_000;
 /** Limit for the case of many files, which are read and pushed first; takes seconds on a busy machine. */
-const longestReadMs = 40_000;
+const maxReadMs = 40_000;
 const edits = 4;
 
 let root: string;
@@ -61,16 +61,16 @@ spec: {hosts: [s${i}.example.com], resolution: STATIC, ports: [{number: 80, name
 `;
 
 /** @param refused the file that is reported as rejected; absent if none is */
-async function expectEditsBeside(appear: () => void, refused?: string, longestMs = longestPushMs): Promise<void> {
+async function expectEditsBeside(appear: () => void, refused?: string, maxMs = maxPushMs): Promise<void> {
   const fromLine = server.lines.length;
   appear();
   const took: number[] = [];
   for (let i = 0; i < edits; i++) {
-    took.push(await client.push(longestMs));
+    took.push(await client.push(maxMs));
     expect((await fetch(`http://127.0.0.1:${http}/ready`)).status).toBe(200);
   }
   expect(server.hopeless()).toBeUndefined();
-  expect(Math.max(...took), `in ms: ${took.map(Math.round)}`).toBeLessThan(longestMs);
+  expect(Math.max(...took), `in ms: ${took.map(Math.round)}`).toBeLessThan(maxMs);
   if (refused !== undefined)
     await eventually('what is refused is named', () =>
       server.lines.slice(fromLine).some((line) => line.includes(path(refused))),
@@ -100,7 +100,7 @@ describe('an endpoint change arrives and the rejected file is reported, if the f
     const appear = (): void => {
       for (let i = 0; i < manyFiles; i++) writeFileSync(path(`s${i}.yaml`), service(i));
     };
-    return expectEditsBeside(appear, undefined, longestReadMs);
+    return expectEditsBeside(appear, undefined, maxReadMs);
   });
 });
 

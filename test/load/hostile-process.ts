@@ -8,7 +8,7 @@ export type HostileOrder =
   | { readonly type: 'begin'; readonly attack: AttackName; readonly port: number }
   | { readonly type: 'end' };
 
-export type HostileAnswer =
+export type HostileReport =
   | { readonly type: 'ready' }
   | { readonly type: 'begun' }
   | { readonly type: 'ended'; readonly done: number };
@@ -28,22 +28,22 @@ export class HostileProcess {
 
   /** Resolves when the attack is under way. */
   async begin(attack: AttackName, port: number): Promise<void> {
-    await this.#ask({ type: 'begin', attack, port });
+    await this.#send({ type: 'begin', attack, port });
   }
 
   /** @returns number of requests or streams of the attack */
   async end(): Promise<number> {
-    const answer = await this.#ask({ type: 'end' });
-    return answer.type === 'ended' ? answer.done : 0;
+    const report = await this.#send({ type: 'end' });
+    return report.type === 'ended' ? report.done : 0;
   }
 
   stop(): void {
     this.#child.kill('SIGKILL');
   }
 
-  async #ask(order: HostileOrder): Promise<HostileAnswer> {
-    const answer = once(this.#child, 'message') as Promise<[HostileAnswer]>;
+  async #send(order: HostileOrder): Promise<HostileReport> {
+    const report = once(this.#child, 'message') as Promise<[HostileReport]>;
     this.#child.send(order);
-    return (await answer)[0];
+    return (await report)[0];
   }
 }

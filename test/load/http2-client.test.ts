@@ -29,8 +29,8 @@ const server = `
 `;
 
 async function startClient() {
-  const saidGoaway = new Int32Array(new SharedArrayBuffer(4));
-  const worker = new Worker(server, { eval: true, workerData: saidGoaway });
+  const goawayFlag = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(server, { eval: true, workerData: goawayFlag });
   onTestFinished(() => void worker.terminate());
   const [port] = (await once(worker, 'message')) as [number];
   const seen = { connections: 0, overtaken: 0 };
@@ -44,7 +44,7 @@ async function startClient() {
   });
   onTestFinished(() => client.close());
   const expectation = { timeoutMs: 5_000, bodyEndsWith: 'end', drainDeadline: new AbortController().signal };
-  return { seen, worker, saidGoaway, send: (path: string) => client.send(path, expectation) };
+  return { seen, worker, saidGoaway: goawayFlag, send: (path: string) => client.send(path, expectation) };
 }
 
 test('a request that was not sent before a GOAWAY is sent on a new session', async () => {

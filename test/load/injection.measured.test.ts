@@ -48,9 +48,9 @@ async function servedPort(took: (ms: number) => void): Promise<number> {
     },
     webhooks: {
       inject: (body, environment) => {
-        const before = process.threadCpuUsage();
+        const startUsage = process.threadCpuUsage();
         const review = reviews.review(body, environment);
-        const { user, system } = process.threadCpuUsage(before);
+        const { user, system } = process.threadCpuUsage(startUsage);
         took((user + system) / 1_000);
         return review;
       },

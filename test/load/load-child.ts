@@ -1,16 +1,16 @@
 /** Process of a load run; see load-process.ts. */
 import { messageOf } from '../../src/runtime/errors.ts';
 import { type GeneratedLoad, generateLoad } from './generator.ts';
-import type { LoadAnswer, LoadOrder } from './load-process.ts';
+import type { LoadOrder, LoadResponse } from './load-process.ts';
 
 let load: GeneratedLoad | undefined;
 
-function answer(message: LoadAnswer): void {
+function respond(message: LoadResponse): void {
   process.send?.(message);
 }
 
 /** A long report is still being written when `send` returns, so the channel is closed afterwards. */
-function answerLast(message: LoadAnswer): void {
+function respondAndDisconnect(message: LoadResponse): void {
   process.send?.(message, () => process.disconnect());
 }
 
@@ -18,11 +18,11 @@ function start(plan: Extract<LoadOrder, { type: 'load.start' }>['plan']): void {
   try {
     load = generateLoad(plan);
   } catch (error) {
-    answerLast({ type: 'load.failed', reason: messageOf(error) });
+    respondAndDisconnect({ type: 'load.failed', reason: messageOf(error) });
     return;
   }
-  answer({ type: 'load.started' });
-  void load.finished.then((report) => answerLast({ type: 'load.finished', report }));
+  respond({ type: 'load.started' });
+  void load.finished.then((report) => respondAndDisconnect({ type: 'load.finished', report }));
 }
 
 process.on('message', (order: LoadOrder) => {
@@ -31,7 +31,7 @@ process.on('message', (order: LoadOrder) => {
       start(order.plan);
       break;
     case 'load.report':
-      if (load !== undefined) answer({ type: 'load.reported', report: load.report() });
+      if (load !== undefined) respond({ type: 'load.reported', report: load.report() });
       break;
     case 'load.stop':
       void load?.stop();

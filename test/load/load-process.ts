@@ -1,7 +1,7 @@
 /**
  * A load run in a separate process, so that concurrent work of the test is not measured.
  *
- * The parent sends {@link LoadOrder}s over Node's IPC channel, and the child ({@link file://./load-child.ts}) responds with {@link LoadAnswer}s. The
+ * The parent sends {@link LoadOrder}s over Node's IPC channel, and the child ({@link file://./load-child.ts}) responds with {@link LoadResponse}s. The
  * child exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -14,7 +14,7 @@ export type LoadOrder =
   | { readonly type: 'load.report' }
   | { readonly type: 'load.stop' };
 
-export type LoadAnswer =
+export type LoadResponse =
   | { readonly type: 'load.started' }
   | { readonly type: 'load.failed'; readonly reason: string }
   | { readonly type: 'load.reported'; readonly report: LoadReport }
@@ -44,15 +44,15 @@ export async function startLoad(
 ): Promise<LoadRun> {
   const [execPath = process.execPath, ...execArgv] = within.length === 0 ? [] : [...within, process.execPath];
   const child = fork(join(import.meta.dirname, 'load-child.ts'), { execPath, execArgv, env });
-  const answers = new AnswerQueue(child);
-  const finished = answers.next('load.finished').then(async ({ report }) => {
-    await answers.exited;
+  const responses = new ResponseQueue(child);
+  const finished = responses.next('load.finished').then(async ({ report }) => {
+    await responses.exited;
     return report;
   });
   // A waiting caller gets the rejection, but there may be no caller.
   finished.catch(() => {});
   child.send({ type: 'load.start', plan } satisfies LoadOrder);
-  await answers.next('load.started');
+  await responses.next('load.started');
 
   const order = (message: LoadOrder): void => {
     if (child.connected) child.send(message);
@@ -62,7 +62,7 @@ export async function startLoad(
     finished,
     async report() {
       order({ type: 'load.report' });
-      return Promise.race([answers.next('load.reported').then(({ report }) => report), finished]);
+      return Promise.race([responses.next('load.reported').then(({ report }) => report), finished]);
     },
     stop() {
       order({ type: 'load.stop' });
@@ -72,10 +72,10 @@ export async function startLoad(
   };
 }
 
-type Waiter = { type: LoadAnswer['type']; resolve: (answer: LoadAnswer) => void; reject: (error: Error) => void };
+type Waiter = { type: LoadResponse['type']; resolve: (response: LoadResponse) => void; reject: (error: Error) => void };
 
 /** Passes each response to the first caller that waits for its type. */
-class AnswerQueue {
+class ResponseQueue {
   readonly exited: Promise<void>;
   readonly #waiters: Waiter[] = [];
   #failure: Error | undefined;
@@ -83,10 +83,10 @@ class AnswerQueue {
   constructor(child: ChildProcess) {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.exited = promise;
-    child.on('message', (answer: LoadAnswer) => {
-      if (answer.type === 'load.failed') return this.#fail(new Error(`load generator: ${answer.reason}`));
-      const index = this.#waiters.findIndex(({ type }) => type === answer.type);
-      if (index >= 0) this.#waiters.splice(index, 1)[0]!.resolve(answer);
+    child.on('message', (response: LoadResponse) => {
+      if (response.type === 'load.failed') return this.#fail(new Error(`load generator: ${response.reason}`));
+      const index = this.#waiters.findIndex(({ type }) => type === response.type);
+      if (index >= 0) this.#waiters.splice(index, 1)[0]!.resolve(response);
     });
     // Not `exit`, because messages may still be in transit then.
     child.on('close', (code, signal) => {
@@ -95,11 +95,11 @@ class AnswerQueue {
     });
   }
 
-  next<Type extends LoadAnswer['type']>(type: Type): Promise<Extract<LoadAnswer, { type: Type }>> {
-    const { promise, resolve, reject } = Promise.withResolvers<LoadAnswer>();
+  next<Type extends LoadResponse['type']>(type: Type): Promise<Extract<LoadResponse, { type: Type }>> {
+    const { promise, resolve, reject } = Promise.withResolvers<LoadResponse>();
     if (this.#failure === undefined) this.#waiters.push({ type, resolve, reject });
     else reject(this.#failure);
-    return promise as Promise<Extract<LoadAnswer, { type: Type }>>;
+    return promise as Promise<Extract<LoadResponse, { type: Type }>>;
   }
 
   #fail(error: Error): void {

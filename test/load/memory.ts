@@ -23,15 +23,15 @@ const restMs = 5_000;
  * Maximum growth after the second round, in MiB. Bounded memories fill up: trace records, joined bodies, lists of names, known nodes. More rounds
  * detect a smaller leak.
  */
-const mostGrown = 16;
+const maxGrowthMib = 16;
 
-interface Left {
+interface RemainingMemory {
   readonly heap: number;
   readonly external: number;
   readonly resident: number;
 }
 
-async function measure(server: Program): Promise<Left> {
+async function measure(server: Program): Promise<RemainingMemory> {
   const fromLine = server.lines.length;
   server.signal('SIGUSR2');
   const line = await server.line(/^memory: /, { fromLine, deadlineMs: 60_000 });
@@ -48,14 +48,14 @@ const server = await startAttackedServer(root, { port, http }, env);
 const left = [await measure(server)];
 try {
   for (let round = 1; round <= Number(values.rounds); round++) {
-    const strangers = await HostileProcess.start();
+    const hostileProcess = await HostileProcess.start();
     for (const name of Object.keys(attacks) as AttackName[]) {
       if (name === 'elsewhere') continue;
-      await strangers.begin(name, port);
+      await hostileProcess.begin(name, port);
       await sleep(Number(values.seconds) * 1_000);
-      console.log(`  ${name}: ${await strangers.end()}`);
+      console.log(`  ${name}: ${await hostileProcess.end()}`);
     }
-    strangers.stop();
+    hostileProcess.stop();
     await sleep(restMs);
     console.log(`after round ${round}:`);
     left.push(await measure(server));
@@ -64,10 +64,10 @@ try {
   await server.stop({ deadlineMs: 8_000 });
   rmSync(root, { recursive: true, force: true });
 }
-const [, , first, ...others] = left;
-const last = others.at(-1);
+const [, , first, ...laterRounds] = left;
+const last = laterRounds.at(-1);
 if (first !== undefined && last !== undefined) {
   const grown = last.heap + last.external - first.heap - first.external;
-  console.log(`memory: grown by ${grown.toFixed(1)} MiB after the second round, ${mostGrown} at the most`);
-  process.exitCode = grown > mostGrown ? 1 : 0;
+  console.log(`memory: grown by ${grown.toFixed(1)} MiB after the second round, ${maxGrowthMib} at the most`);
+  process.exitCode = grown > maxGrowthMib ? 1 : 0;
 }

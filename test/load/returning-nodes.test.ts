@@ -29,19 +29,22 @@ const tries = 3;
 const root = makeRoot();
 let server: Program;
 let port: number;
-let strangers: HostileProcess;
+let hostileProcess: HostileProcess;
 let quietMs: number;
 
 beforeAll(async () => {
   const [grpc, http] = (await freePorts(2)) as [number, number];
   port = grpc;
   const env = { PILOT_MAX_REQUESTS_PER_SECOND: `${streamsPerSecond}` };
-  [strangers, server] = await Promise.all([HostileProcess.start(), startAttackedServer(root, { port, http }, env)]);
-  quietMs = await slowestBeside('elsewhere');
+  [hostileProcess, server] = await Promise.all([
+    HostileProcess.start(),
+    startAttackedServer(root, { port, http }, env),
+  ]);
+  quietMs = await slowestVisitDuring('elsewhere');
 });
 
 afterAll(async () => {
-  strangers?.stop();
+  hostileProcess?.stop();
   await server?.stop({ deadlineMs: 8_000 });
   rmSync(root, { recursive: true, force: true });
 });
@@ -70,15 +73,15 @@ async function visit(node: { readonly id: string }): Promise<number> {
   }
 }
 
-async function slowestBeside(attack: AttackName): Promise<number> {
-  await strangers.begin(attack, port);
+async function slowestVisitDuring(attack: AttackName): Promise<number> {
+  await hostileProcess.begin(attack, port);
   await sleep(leadMs[attack] ?? usualLeadMs);
   let slowest = 0;
   for (let i = 0; i < visits && slowest < Infinity; i++) {
     slowest = Math.max(slowest, await visit(sidecar));
     await sleep(betweenMs);
   }
-  await strangers.end();
+  await hostileProcess.end();
   return slowest;
 }
 
@@ -93,8 +96,8 @@ test.each<[string, AttackName]>([
   let limitMs = 3 * Math.max(floorMs, quietMs);
   for (let i = 0; i < tries && slowestMs >= limitMs; i++) {
     // The machine may have become busy since the last measurement.
-    if (i > 0) limitMs = 3 * Math.max(floorMs, await slowestBeside('elsewhere'));
-    slowestMs = await slowestBeside(attack);
+    if (i > 0) limitMs = 3 * Math.max(floorMs, await slowestVisitDuring('elsewhere'));
+    slowestMs = await slowestVisitDuring(attack);
   }
   expect(server.hopeless()).toBeUndefined();
   expect(slowestMs).toBeLessThan(limitMs);

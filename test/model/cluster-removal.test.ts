@@ -1,7 +1,7 @@
 /** When clusters are removed that are no longer configured, and what else they are removed with (machines/discovery/xds/cluster-removal.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, listenerType } from '../../machines/discovery/xds/ads-types.ts';
-import { brief, type Client, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -9,8 +9,8 @@ afterEach(() => {
 });
 
 /** A client that also has these clusters, which no resource names. */
-function withClusters(delta: boolean, names: readonly string[]): Client {
-  const client = settled(delta);
+function withClusters(delta: boolean, names: readonly string[]): RolloutClient {
+  const client = acknowledgedClient(delta);
   for (const name of names) {
     client.source.usability.set(name, { after: 'at once', assignment: name, secrets: new Set() });
     client.source.set(clusterType, name);
@@ -20,7 +20,7 @@ function withClusters(delta: boolean, names: readonly string[]): Client {
   return client;
 }
 
-function remove(client: Client, names: readonly string[]): void {
+function remove(client: RolloutClient, names: readonly string[]): void {
   for (const name of names) client.source.remove(clusterType, name);
   client.world.push(clusterType);
 }
@@ -62,13 +62,13 @@ describe.each([
   });
 
   test('clusters of a replaced listener stay for the drain time of the node', () => {
-    const client = settled(delta, { metadata: { PROXY_CONFIG: { drainDuration: '100s' } } });
+    const client = acknowledgedClient(delta, { metadata: { PROXY_CONFIG: { drainDuration: '100s' } } });
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(listenerType, 'l', 'b');
     client.world.push(clusterType);
     client.take();
-    client.ask(listenerType);
+    client.request(listenerType);
     client.take();
     client.source.setNaming(listenerType, 'l', 'a');
     client.source.remove(clusterType, 'b');
@@ -82,13 +82,13 @@ describe.each([
   });
 
   test('the drain time begins when the client has acknowledged the new listener', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(listenerType, 'l', 'b');
     client.world.push(clusterType);
     client.take();
-    client.ask(listenerType);
+    client.request(listenerType);
     client.take();
     client.source.setNaming(listenerType, 'l', 'a');
     client.source.remove(clusterType, 'b');
@@ -109,7 +109,7 @@ describe.each([
     const [seen] = client.world.readAll();
     const kept = client.world.rollout.retained.map(({ name }) => name);
     expect(kept).toEqual(names.slice(2));
-    if (delta) expect(brief(seen!)).toBe('Cluster -b0 -b1');
+    if (delta) expect(shortTexts(seen!)).toBe('Cluster -b0 -b1');
     else expect([...seen!.resources.keys()].sort()).toEqual(['a', ...kept].sort());
     const reports = client.world.records.filter((record) => JSON.stringify(record).includes('"clusters.evicted"'));
     expect(JSON.stringify(reports)).toContain('["b0","b1"]');

@@ -1,7 +1,7 @@
 /** A cluster changes its type in place: Envoy uses the previous form, with its endpoints, until the next one is warm. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType } from '../../machines/discovery/xds/ads-types.ts';
-import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -9,13 +9,13 @@ afterEach(() => {
 });
 
 /** The endpoints of a cluster are no longer known to the generators. */
-function emptyEndpoints({ source }: Client, name: string): void {
+function emptyEndpoints({ source }: RolloutClient, name: string): void {
   source.set(endpointType, name);
   source.emptyAssignments.add(source.contentsOf(endpointType).get(name)!);
 }
 
 /** The cluster resolves names from now on. */
-function resolveNames(client: Client): void {
+function resolveNames(client: RolloutClient): void {
   const { source } = client;
   source.set(clusterType, 'a');
   source.usability.set(source.contentsOf(clusterType).get('a')!, {
@@ -27,7 +27,7 @@ function resolveNames(client: Client): void {
 }
 
 /** Contents of assignments that the client is sent. */
-const assignments = ({ world }: Client): string[] =>
+const assignments = ({ world }: RolloutClient): string[] =>
   world.readAll().flatMap(({ typeUrl, resources }) => (typeUrl === endpointType ? [...resources.values()] : []));
 
 describe.each([
@@ -35,7 +35,7 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   test('endpoints stay when the next form of their cluster resolves names', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     const before = client.source.contentsOf(endpointType).get('a')!;
     resolveNames(client);
     client.world.push(clusterType, endpointType);
@@ -43,7 +43,7 @@ describe.each([
   });
 
   test('endpoints of the next form are sent when the cluster fetches them again', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     resolveNames(client);
     client.world.push(clusterType, endpointType);
     client.take();
@@ -54,7 +54,7 @@ describe.each([
   });
 
   test('a form that fetches endpoints and is outdated when the client requests them is replaced by the next one', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     const { source, world } = client;
     const resolved = { after: 'warming', assignment: 'b', secrets: new Set<string>() } as const;
     const setResolved = (): void => {
@@ -72,14 +72,14 @@ describe.each([
     setResolved();
     world.push(clusterType, endpointType);
     expect(world.readAll()).toEqual([]);
-    client.ask(endpointType, delta ? ['b'] : ['a', 'b'], world.watch(endpointType)?.nonceSent);
+    client.request(endpointType, delta ? ['b'] : ['a', 'b'], world.watch(endpointType)?.nonceSent);
     // The next form arrives first: it has no use for endpoints.
     const [clusters] = world.readAll();
     expect(clusters?.resources.get('b')).toBe(source.contentsOf(clusterType).get('b'));
   });
 
   test('a cluster that fetches endpoints receives an empty assignment when it has none any more', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     emptyEndpoints(client, 'a');
     client.world.push(endpointType);
     expect(assignments(client)).toEqual([client.source.contentsOf(endpointType).get('a')]);

@@ -8,7 +8,7 @@ import {
   routeType,
 } from '../../machines/discovery/xds/ads-types.ts';
 import { describeWait } from '../../src/discovery/monitor/debug/wait-text.ts';
-import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -20,16 +20,16 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   /** A client with a listener that fetches route r. */
-  function withListener(): Client {
-    const client = settled(delta);
+  function withListener(): RolloutClient {
+    const client = acknowledgedClient(delta);
     client.source.setFetching('l', 'r');
-    client.ask(listenerType);
+    client.request(listenerType);
     client.take();
     return client;
   }
 
   /** The listener fetches another route configuration, which names a cluster that is new. */
-  function renameRoutes({ source, world }: Client): void {
+  function renameRoutes({ source, world }: RolloutClient): void {
     source.setFetching('l', 'r2');
     source.setWithoutHosts('r');
     source.set(clusterType, 'b');
@@ -38,7 +38,7 @@ describe.each([
   }
 
   /** Names of the configurations of a type that debug pages show as kept. */
-  const keptOf = ({ world }: Client, typeUrl: string): string[] =>
+  const keptOf = ({ world }: RolloutClient, typeUrl: string): string[] =>
     world
       .waits(typeUrl)
       .map(describeWait)
@@ -47,15 +47,15 @@ describe.each([
       );
 
   /** The client fetches r2 as well as r. */
-  function fetchRenamed(client: Client): void {
-    client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], client.world.watch(routeType)!.nonceSent);
+  function fetchRenamed(client: RolloutClient): void {
+    client.request(routeType, delta ? ['r2'] : ['r', 'r2'], client.world.watch(routeType)!.nonceSent);
     for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
   }
 
   /** Its listeners have drained: it uses r2 alone. */
-  function unsubscribe(client: Client): void {
+  function unsubscribe(client: RolloutClient): void {
     if (delta) client.world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
-    else client.ask(routeType, ['r2'], client.world.watch(routeType)!.nonceSent);
+    else client.request(routeType, ['r2'], client.world.watch(routeType)!.nonceSent);
   }
 
   test('are not sent without hosts while the client is still subscribed to them', () => {
@@ -97,12 +97,12 @@ describe.each([
   test('are sent without hosts to a client that had none of them', () => {
     const client = withListener();
     client.source.setWithoutHosts('other');
-    client.ask(routeType, delta ? ['other'] : ['r', 'other'], client.world.watch(routeType)!.nonceSent);
+    client.request(routeType, delta ? ['other'] : ['r', 'other'], client.world.watch(routeType)!.nonceSent);
     expect(client.take().at(-1)).toContain('other');
   });
 
   /** Contents of the route configurations that the client reads, by name; it acknowledges all. */
-  function readRoutes(client: Client, names: readonly string[]): Record<string, string> {
+  function readRoutes(client: RolloutClient, names: readonly string[]): Record<string, string> {
     const seen = client.world.readAll();
     for (const one of seen) client.ack(one, one.typeUrl === routeType ? names : client.world.watch(one.typeUrl)?.names);
     return Object.assign(
@@ -112,7 +112,7 @@ describe.each([
   }
 
   /** The listener fetches r3 instead of r2, before the client uses r2. */
-  function renameAgain({ source, world }: Client): void {
+  function renameAgain({ source, world }: RolloutClient): void {
     source.setFetching('l', 'r3');
     source.setWithoutHosts('r2');
     source.setNaming(routeType, 'r3', 'a');
@@ -126,11 +126,11 @@ describe.each([
     const clusters = client.world.read()!;
     const { nonceSent } = client.world.watch(routeType)!;
     readRoutes(client, ['r']);
-    client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
+    client.request(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
     expect(Object.keys(readRoutes(client, ['r', 'r2']))).not.toContain('r2');
     renameAgain(client);
     readRoutes(client, ['r', 'r2']);
-    client.ask(routeType, delta ? ['r3'] : ['r', 'r2', 'r3'], client.world.watch(routeType)!.nonceSent);
+    client.request(routeType, delta ? ['r3'] : ['r', 'r2', 'r3'], client.world.watch(routeType)!.nonceSent);
     client.ack(clusters);
     const read = readRoutes(client, ['r', 'r2', 'r3']);
     expect(read).toMatchObject({ r3: client.source.contentsOf(routeType).get('r3') });
@@ -150,7 +150,7 @@ describe.each([
         source.setFetching('l', 'r3');
         source.setWithoutHosts('r2');
       }
-      client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
+      client.request(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
       expect(Object.keys(readRoutes(client, ['r', 'r2']))).not.toContain('r2');
       expect(keptOf(client, routeType)).toContain('r2');
       source.setFetching('l', 'r2');
@@ -167,8 +167,8 @@ describe.each([
     client.source.setNaming(extensionType, 'e', 'b');
     client.world.push(clusterType, endpointType);
     client.take();
-    client.askEndpoints('b');
-    client.ask(extensionType, ['e']);
+    client.requestEndpoints('b');
+    client.request(extensionType, ['e']);
     client.take();
     client.source.remove(extensionType, 'e');
     client.source.remove(clusterType, 'b');

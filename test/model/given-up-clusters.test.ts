@@ -1,7 +1,7 @@
 /** A cluster that does not become usable is given up, not its client (machines/discovery/xds/cluster-limit.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
-import { brief, type Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, moveRoute, type RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 import { limitedMark } from '../simulation/scripted-source.ts';
 
@@ -10,14 +10,14 @@ afterEach(() => {
 });
 
 /** Names of clusters that the client is sent with a time limit for what they fetch. */
-function limitedClusters(client: Client): string[] {
+function limitedClusters(client: RolloutClient): string[] {
   const clusters = client.world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
   const contents = clusters.flatMap(({ resources }) => [...resources.values()]);
   return contents.filter((content) => content.endsWith(limitedMark)).map((content) => content.split('=')[0]!);
 }
 
 /** The cluster is sent in a new form, which fetches this secret. */
-function fetchSecret({ source, world }: Client, name: string, secret: string): void {
+function fetchSecret({ source, world }: RolloutClient, name: string, secret: string): void {
   source.set(clusterType, name);
   const content = source.contentsOf(clusterType).get(name)!;
   for (const form of [content, content + limitedMark]) {
@@ -31,7 +31,7 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   test('a new cluster that is not usable in time is sent again with a time limit for what it fetches', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
     client.world.clock.advance(5_000);
@@ -40,7 +40,7 @@ describe.each([
   });
 
   test('a new cluster that no route names is given up as well', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.world.push(clusterType);
@@ -53,7 +53,7 @@ describe.each([
   });
 
   test('an update in place that fetches a new secret is given up, if clusters are not acknowledged in time', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     fetchSecret(client, 'a', 'late');
     client.read();
     client.world.clock.advance(5_000);
@@ -63,7 +63,7 @@ describe.each([
   });
 
   test('nothing is given up when clusters are acknowledged in time', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     fetchSecret(client, 'a', 'late');
     client.ack(client.world.read()!);
     client.world.clock.advance(100_000);
@@ -75,7 +75,7 @@ describe.each([
     ['that it fetched before', 'a'],
     ['that another cluster has fetched', 'b'],
   ])('an update in place that fetches a secret %s is not given up when a client is slow', (_name, holder) => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     fetchSecret(client, 'b', 'none');
     client.take();
@@ -88,7 +88,7 @@ describe.each([
   });
 
   test('an update without a new secret is not given up when a client is slow', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'a');
     client.world.push(clusterType);
     client.read();
@@ -97,7 +97,7 @@ describe.each([
   });
 
   test('a cluster that was given up stays so in later responses, until its configuration changes', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
     client.world.clock.advance(5_000);
@@ -115,7 +115,7 @@ describe.each([
   });
 
   test('a cluster whose new form does not become usable either is given up again', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
     client.world.clock.advance(5_000);
@@ -130,7 +130,7 @@ describe.each([
   });
 
   test('a cluster that was given up, acknowledged and updated with the same missing secret is given up again', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     fetchSecret(client, 'a', 'missing');
     client.read();
     client.world.clock.advance(5_000);
@@ -145,8 +145,8 @@ describe.each([
   });
 
   test('the limit does not run while the client can be sent nothing, for as long again', () => {
-    const congested = (): Client => {
-      const client = settled(delta);
+    const congested = (): RolloutClient => {
+      const client = acknowledgedClient(delta);
       // Requests are not read either: the acknowledgement may be on its way.
       for (let index = 0; index < 3; index++) client.source.set(clusterType, `large-${index}`, 64 * 1_024);
       client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
@@ -167,7 +167,7 @@ describe.each([
   });
 
   test('a wait that begins late has the whole limit, though its cluster has been warming for long', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.set(endpointType, 'b');
@@ -183,7 +183,7 @@ describe.each([
   });
 
   test('clusters that a client brings from another stream, and does not acknowledge, are given up if they fetch secrets', () => {
-    const { source, world } = settled(delta);
+    const { source, world } = acknowledgedClient(delta);
     const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
     const content = source.contentsOf(clusterType).get('a')!;
     source.set(clusterType, 'a');
@@ -191,7 +191,7 @@ describe.each([
     source.usability.set(next, { after: 'assignment', assignment: 'a', secrets: new Set(['late']) });
     if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
     else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
-    expect(again.readAll().map(brief)).toEqual(['Cluster a']);
+    expect(again.readAll().map(shortTexts)).toEqual(['Cluster a']);
     again.clock.advance(5_000);
     expect(again.rollout.givenUp.map(({ name }) => name)).toEqual(['a']);
     expect(again.readAll().map(({ resources }) => [...resources.values()].join())).toEqual([next + limitedMark]);

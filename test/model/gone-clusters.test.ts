@@ -1,7 +1,7 @@
 /** A cluster is sent, and removed by a later change before the client requests its endpoints: no route leads to it. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
-import { moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, moveRoute } from '../fixtures/rollout-client.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -19,7 +19,7 @@ describe.each([
   ] as const)(
     'held routes are not sent, and later ones are: the removed cluster waits for %s',
     (_name, after, secret) => {
-      const client = settled(delta);
+      const client = acknowledgedClient(delta);
       const { source, world } = client;
       for (const name of ['b', 'c']) {
         source.usability.set(name, { after, assignment: name, secrets: new Set(secret === 'none' ? [] : [secret]) });
@@ -37,9 +37,9 @@ describe.each([
       const take = (seen: Seen): void => {
         if (seen.typeUrl === routeType) sent.push(...seen.resources.values());
         client.ack(seen, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[seen.typeUrl]);
-        if (seen.typeUrl === clusterType && seen.resources.has('c')) take(client.askEndpoints('c'));
+        if (seen.typeUrl === clusterType && seen.resources.has('c')) take(client.requestEndpoints('c'));
       };
-      take(client.askEndpoints('b'));
+      take(client.requestEndpoints('b'));
       client.ack(clusters);
       for (let next = world.read(); next !== undefined; next = world.read()) take(next);
       expect(sent).toEqual([source.contentsOf(routeType).get('r')]);

@@ -1,7 +1,7 @@
 /** A route configuration is requested while another one is held back (src/discovery/xds/rollout/held-resources.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
-import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -13,8 +13,8 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   /** Route r moves to cluster b, which the client warms. */
-  function withHeldRoute(): Client {
-    const client = settled(delta);
+  function withHeldRoute(): RolloutClient {
+    const client = acknowledgedClient(delta);
     const { source, world } = client;
     source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     source.set(clusterType, 'b');
@@ -24,11 +24,11 @@ describe.each([
     return client;
   }
 
-  const request = (client: Client): void =>
-    client.ask(routeType, delta ? ['q'] : ['r', 'q'], client.world.watch(routeType)!.nonceSent);
+  const request = (client: RolloutClient): void =>
+    client.request(routeType, delta ? ['q'] : ['r', 'q'], client.world.watch(routeType)!.nonceSent);
 
   /** Contents of routes that the client reads, with the names that it subscribes to. */
-  function readRoutes({ world, ...client }: Client): string[] {
+  function readRoutes({ world, ...client }: RolloutClient): string[] {
     return world.readAll().flatMap(({ typeUrl, nonce: responseNonce, resources }) => {
       if (typeUrl !== routeType) return [];
       if (client.delta) world.delta({ typeUrl, responseNonce });
@@ -37,7 +37,7 @@ describe.each([
     });
   }
 
-  const contentOf = ({ source }: Client, name: string): string => source.contentsOf(routeType).get(name)!;
+  const contentOf = ({ source }: RolloutClient, name: string): string => source.contentsOf(routeType).get(name)!;
 
   test('a held-back route that is also requested is sent when its clusters are usable', () => {
     const client = withHeldRoute();
@@ -61,7 +61,7 @@ describe.each([
     world.push(clusterType, endpointType, routeType);
     client.ack(clusters);
     expect(readRoutes(client)).not.toContain(contentOf(client, 'r'));
-    client.askEndpoints('c');
+    client.requestEndpoints('c');
     expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
   });
 

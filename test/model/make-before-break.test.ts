@@ -6,7 +6,7 @@ import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { brief, Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, moveRoute, RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences')).filter(({ file }) =>
@@ -31,30 +31,30 @@ describe.each([
   const withA = (name: string): string => (delta ? clusters(name) : clusters('a', name));
 
   test('a route to a new cluster is sent directly after the response with the endpoints of the cluster', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     expect(client.read()).toEqual([withA('b')]);
     expect(client.world.watch(routeType)?.awaits).toEqual(['b']);
     expect(client.world.awaitsClusters).toBe(true);
-    expect(brief(client.askEndpoints('b'))).toMatch(/^ClusterLoadAssignment .*b/);
+    expect(shortTexts(client.requestEndpoints('b'))).toMatch(/^ClusterLoadAssignment .*b/);
     expect(client.read()).toEqual(['RouteConfiguration r']);
     expect(client.world.watch(routeType)?.awaits).toBeUndefined();
     expect(client.world.awaitsClusters).toBe(false);
   });
 
   test('a route to a cluster that warms in another way is sent when clusters are acknowledged, not before', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     moveRoute(client);
     const seen = client.world.read()!;
-    client.askEndpoints('b');
+    client.requestEndpoints('b');
     expect(client.read()).toEqual([]);
     client.ack(seen);
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
   test('a route to a cluster that is usable at once follows it at once', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     moveRoute(client);
     expect(client.read()).toEqual([withA('b'), 'RouteConfiguration r']);
@@ -62,26 +62,26 @@ describe.each([
 
   test('a cluster whose secret no other cluster has fetched is usable when clusters are acknowledged', () => {
     const secrets = new Set(['default']);
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'assignment', assignment: 'b', secrets });
     moveRoute(client);
     const seen = client.world.read()!;
-    client.askEndpoints('b');
+    client.requestEndpoints('b');
     expect(client.read()).toEqual([]);
     client.ack(seen);
     expect(client.read()).toEqual(['RouteConfiguration r']);
-    const other = settled(delta);
+    const other = acknowledgedClient(delta);
     for (const name of ['a', 'b']) other.source.usability.set(name, { after: 'assignment', assignment: name, secrets });
     moveRoute(other);
     other.world.read();
-    other.askEndpoints('b');
+    other.requestEndpoints('b');
     expect(other.read()).toEqual(['RouteConfiguration r']);
   });
 
   test('a new listener and its routes wait, when they are pushed and when they are requested', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.setNaming(listenerType, 'l', 'a');
-    client.ask(listenerType);
+    client.request(listenerType);
     client.ack(client.world.read()!);
     client.source.set(clusterType, 'b');
     client.source.set(endpointType, 'b');
@@ -89,35 +89,35 @@ describe.each([
     client.source.setNaming(routeType, 's', 'b');
     client.world.push(clusterType, endpointType, listenerType);
     expect(client.read()).toEqual([withA('b')]);
-    if (delta) client.ask(routeType, ['s']);
-    else client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
+    if (delta) client.request(routeType, ['s']);
+    else client.request(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
     expect(client.read()).toEqual([]);
-    client.askEndpoints('b');
+    client.requestEndpoints('b');
     expect(client.read().sort()).toEqual(['Listener l', 'RouteConfiguration s']);
   });
 
   test('resources that name no new cluster are sent at once', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 's', 'a');
-    client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
+    client.request(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
     client.ack(client.world.read()!, ['r', 's']);
     client.source.setNaming(routeType, 's', 'a');
     moveRoute(client);
     expect(client.read()).toEqual([withA('b'), 'RouteConfiguration s']);
-    client.askEndpoints('b');
+    client.requestEndpoints('b');
     // The previous route is acknowledged first: one response of a type is pending at a time.
     expect(client.read()).toEqual([]);
   });
 
   test('a route to a cluster that is not configured waits for nothing', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 'r', 'nowhere');
     client.world.push(routeType);
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
   test('held routes are sent after the limit although the client cannot use their cluster, which is reported', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
     client.world.clock.advance(4_999);
@@ -129,14 +129,14 @@ describe.each([
   });
 
   test('a rejection ends the wait for clusters that it does not name, and for those that it names the limit does', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     for (const name of ['b', 'c']) {
       client.source.usability.set(name, { after: 'warming', assignment: name, secrets: new Set() });
       client.source.set(clusterType, name);
     }
     client.source.setNaming(routeType, 'r', 'b');
     client.source.setNaming(routeType, 's', 'c');
-    client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
+    client.request(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
     client.world.push(clusterType);
     const seen = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
     client.ack(seen, [], 'Error adding/updating cluster(s) b: malformed IP address: x, y');
@@ -145,7 +145,7 @@ describe.each([
   });
 
   test('a newer change does not delay a held resource, and is sent after it', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     const first = client.world.read()!;
     client.source.set(clusterType, 'c');
@@ -153,18 +153,18 @@ describe.each([
     client.source.setNaming(routeType, 'r', 'c');
     client.world.push(clusterType, endpointType, routeType);
     expect(client.read()).toEqual([]);
-    client.ack(client.askEndpoints('b'), ['a', 'b']);
+    client.ack(client.requestEndpoints('b'), ['a', 'b']);
     const [routes] = client.world.readAll();
-    expect(brief(routes!)).toBe('RouteConfiguration r');
+    expect(shortTexts(routes!)).toBe('RouteConfiguration r');
     client.ack(first);
     expect(client.read()).toEqual([delta ? clusters('c') : clusters('a', 'b', 'c')]);
     client.ack(routes!, ['r']);
-    client.ack(client.askEndpoints('c'), ['a', 'b', 'c']);
+    client.ack(client.requestEndpoints('c'), ['a', 'b', 'c']);
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
   test('a cluster that is no longer configured is removed 10 s after the client has acknowledged routes without it', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     const removal = delta ? 'Cluster -a' : 'Cluster b';
     moveRoute(client);
     client.source.remove(clusterType, 'a');
@@ -180,7 +180,7 @@ describe.each([
   });
 
   test('endpoints of a cluster that is no longer configured stay as they are until it is removed', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.remove(clusterType, 'a');
     // As in the generators: an unknown name has no endpoints.
     client.source.set(endpointType, 'a');
@@ -189,7 +189,7 @@ describe.each([
   });
 
   test('a cluster that is configured again is not removed', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.remove(clusterType, 'a');
     client.world.push(clusterType);
     client.source.set(clusterType, 'a');
@@ -200,13 +200,13 @@ describe.each([
   });
 
   test('a cluster of a replaced listener is removed when its connections have drained', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'b');
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.setNaming(listenerType, 'l', 'b');
     client.world.push(clusterType);
     client.take();
-    client.ask(listenerType);
+    client.request(listenerType);
     client.take();
     client.source.setNaming(listenerType, 'l', 'a');
     client.source.remove(clusterType, 'b');
@@ -220,7 +220,7 @@ describe.each([
   });
 
   test('a rejection of routes keeps the clusters of the previous routes', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     moveRoute(client);
     client.source.remove(clusterType, 'a');
     client.world.push(clusterType, routeType);
@@ -231,14 +231,14 @@ describe.each([
   });
 
   test('endpoints of a cluster that is updated in place are sent without a request, while other clusters wait', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'a');
     client.world.push(clusterType);
     expect(client.read()).toEqual(['Cluster a', 'ClusterLoadAssignment a']);
   });
 
   test('endpoints that a new cluster shares with another one are sent without a request, and its routes after them', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(routeType, 'r', 'b');
@@ -247,9 +247,9 @@ describe.each([
   });
 
   test('a client that connects again is sent routes when it has acknowledged clusters', () => {
-    const first = settled(delta);
+    const first = acknowledgedClient(delta);
     const { source, world } = first;
-    const again = new Client(delta, { source, clock: world.clock });
+    const again = new RolloutClient(delta, { source, clock: world.clock });
     source.set(clusterType, 'b');
     source.set(endpointType, 'b');
     source.setNaming(routeType, 'r', 'b');
@@ -269,11 +269,11 @@ describe.each([
   });
 
   test('a client that subscribes to endpoints and not to clusters while a cluster warms is sent endpoints, and routes later', () => {
-    const client = new Client(delta);
+    const client = new RolloutClient(delta);
     client.source.set(clusterType, 'a');
     client.source.set(endpointType, 'a');
     client.source.setNaming(routeType, 'r', 'a');
-    expect(brief(client.askEndpoints('a'))).toBe('ClusterLoadAssignment a');
+    expect(shortTexts(client.requestEndpoints('a'))).toBe('ClusterLoadAssignment a');
     if (delta) {
       const initialResourceVersions = { r: 'old' };
       client.world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'], initialResourceVersions });
@@ -287,20 +287,20 @@ describe.each([
   });
 
   test('the first clusters of a client hold nothing back', () => {
-    const client = new Client(delta);
+    const client = new RolloutClient(delta);
     client.source.set(clusterType, 'a');
     client.source.setNaming(routeType, 'r', 'a');
-    client.ask(clusterType);
-    client.ask(routeType, ['r']);
+    client.request(clusterType);
+    client.request(routeType, ['r']);
     expect(client.read()).toEqual(['Cluster a', 'RouteConfiguration r']);
   });
 
   test('a client that subscribes to clusters by name is sent routes at once', () => {
-    const client = new Client(delta);
+    const client = new RolloutClient(delta);
     client.source.set(clusterType, 'a');
     client.source.setNaming(routeType, 'r', 'a');
-    client.ask(routeType, ['r']);
-    client.ask(clusterType, ['a']);
+    client.request(routeType, ['r']);
+    client.request(clusterType, ['a']);
     for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r'] : ['a']);
     client.source.set(clusterType, 'b');
     client.source.setNaming(routeType, 'r', 'b');
@@ -311,7 +311,7 @@ describe.each([
 
 // A state-of-the-world client that subscribes again is sent the newest state, and no change is due after that.
 test('a held route that a newer one outdates is sent when it is ready, and the newer one follows in state of the world', () => {
-  const client = settled(false);
+  const client = acknowledgedClient(false);
   const { source, world } = client;
   const first = source.contentsOf(routeType).get('r');
   moveRoute(client);
@@ -321,18 +321,18 @@ test('a held route that a newer one outdates is sent when it is ready, and the n
   source.set(endpointType, 'c');
   source.setNaming(routeType, 'r', 'c');
   world.push(clusterType, endpointType, routeType);
-  client.ask(routeType, ['r']);
+  client.request(routeType, ['r']);
   // It is sent its current content.
   const again = world.read()!;
   expect(again.resources.get('r')).toBe(first);
   client.ack(again, ['r']);
-  client.ack(client.askEndpoints('b'), ['a', 'b']);
+  client.ack(client.requestEndpoints('b'), ['a', 'b']);
   const older = world.read()!;
   expect(older.resources.get('r')).toBe(second);
   client.ack(older, ['r']);
   client.ack(seen);
-  expect(brief(world.read()!)).toBe('Cluster a b c');
-  client.askEndpoints('c');
+  expect(shortTexts(world.read()!)).toBe('Cluster a b c');
+  client.requestEndpoints('c');
   const routes = world.readAll().filter(({ typeUrl }) => typeUrl === routeType);
   expect(routes.map(({ resources }) => resources.get('r'))).toEqual([source.contentsOf(routeType).get('r')]);
 });

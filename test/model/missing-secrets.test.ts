@@ -1,7 +1,7 @@
 /** Missing secrets: Envoy would use clusters and listeners without them if they were reported as removed. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { secretType } from '../../machines/discovery/xds/ads-types.ts';
-import { brief, Client } from '../fixtures/rollout-client.ts';
+import { RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -12,19 +12,19 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  function given(): Client {
-    const client = new Client(delta, { servesSecrets: true });
+  function given(): RolloutClient {
+    const client = new RolloutClient(delta, { servesSecrets: true });
     client.source.set(secretType, 'one');
     return client;
   }
 
   test('missing secrets get no response before they exist, whatever other secrets there are', () => {
     const client = given();
-    client.ask(secretType, ['missing']);
+    client.request(secretType, ['missing']);
     expect(client.read()).toEqual([]);
-    client.ask(secretType, delta ? ['one'] : ['missing', 'one'], client.world.watch(secretType)?.nonceSent);
+    client.request(secretType, delta ? ['one'] : ['missing', 'one'], client.world.watch(secretType)?.nonceSent);
     const [seen] = client.world.readAll();
-    expect(brief(seen!)).toBe('Secret one');
+    expect(shortTexts(seen!)).toBe('Secret one');
     client.ack(seen!, ['missing', 'one']);
     client.source.set(secretType, 'missing');
     client.world.push(secretType);
@@ -33,13 +33,13 @@ describe.each([
 
   test('missing secrets get no response in a request with an existing one', () => {
     const client = given();
-    client.ask(secretType, ['one', 'missing']);
+    client.request(secretType, ['one', 'missing']);
     expect(client.read()).toEqual(['Secret one']);
   });
 
   test('secrets that were sent and are deleted are removed from the client', () => {
     const client = given();
-    client.ask(secretType, ['one']);
+    client.request(secretType, ['one']);
     client.ack(client.world.read()!, ['one']);
     client.source.remove(secretType, 'one');
     client.source.set(secretType, 'other');

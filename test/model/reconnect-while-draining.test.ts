@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
-import { brief, type Client, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 import type { ScriptedSource } from '../simulation/scripted-source.ts';
 
@@ -19,7 +19,7 @@ describe.each([
   type Had = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
   /** The stream ends, and the client requests what it had, in Envoy's order. */
-  function reconnect({ world, source }: Client, had: Had): AdsWorld {
+  function reconnect({ world, source }: RolloutClient, had: Had): AdsWorld {
     world.call.emit('cancelled');
     const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true, departed });
     for (const [typeUrl, initialResourceVersions] of Object.entries(had)) {
@@ -40,34 +40,34 @@ describe.each([
     const resourceNames = isWildcard ? [] : Object.keys(had[typeUrl] ?? {});
     if (delta) world.delta({ typeUrl, responseNonce });
     else world.sotw({ typeUrl, responseNonce, resourceNames });
-    return [brief(seen), ...take(world, had)];
+    return [shortTexts(seen), ...take(world, had)];
   }
 
   const versionsOf = (source: ScriptedSource, typeUrl: string): Record<string, string> =>
     Object.fromEntries([...(source.types.get(typeUrl)?.values() ?? [])].map(({ name, version }) => [name, version]));
 
   /** A client with a listener that names cluster b. */
-  function withListener(): Client {
-    const client = settled(delta, { departed });
+  function withListener(): RolloutClient {
+    const client = acknowledgedClient(delta, { departed });
     const { source, world } = client;
     source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     source.set(clusterType, 'b');
     source.setNaming(listenerType, 'l', 'b');
     world.push(clusterType);
     client.take();
-    client.ask(listenerType);
+    client.request(listenerType);
     client.take();
     return client;
   }
 
   /** The listener names cluster a, and b is no longer configured. */
-  function replaceListener({ source, world }: Client): void {
+  function replaceListener({ source, world }: RolloutClient): void {
     source.setNaming(listenerType, 'l', 'a');
     source.remove(clusterType, 'b');
     world.push(clusterType, listenerType);
   }
 
-  const hadOf = ({ source }: Client): Had =>
+  const hadOf = ({ source }: RolloutClient): Had =>
     Object.fromEntries(
       [clusterType, endpointType, listenerType, routeType].map((typeUrl) => [typeUrl, versionsOf(source, typeUrl)]),
     );
@@ -112,10 +112,10 @@ describe.each([
   });
 
   test('the routes of such a listener are not sent without hosts by a push after the reconnect', () => {
-    const client = settled(delta, { departed });
+    const client = acknowledgedClient(delta, { departed });
     const { source, world } = client;
     source.setFetching('l', 'r');
-    client.ask(listenerType);
+    client.request(listenerType);
     client.take();
     const { r } = versionsOf(source, routeType);
     source.setFetching('l', 'r2');
@@ -123,7 +123,7 @@ describe.each([
     source.setNaming(routeType, 'r2', 'a');
     world.push(listenerType, routeType);
     client.take();
-    client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], world.watch(routeType)!.nonceSent);
+    client.request(routeType, delta ? ['r2'] : ['r', 'r2'], world.watch(routeType)!.nonceSent);
     for (const seen of world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
     const had = { ...hadOf(client), [routeType]: { ...versionsOf(source, routeType), r: r! } };
     const again = reconnect(client, had);

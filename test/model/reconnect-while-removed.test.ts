@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
-import { brief, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -15,7 +15,7 @@ describe.each([
 ])('%s', (_, delta) => {
   /** The client connects again and requests clusters; then b replaces a. */
   function reconnected(departed: DepartedClusters): AdsWorld {
-    const { source, world } = settled(delta, { departed: new DepartedClusters(45_000) });
+    const { source, world } = acknowledgedClient(delta, { departed: new DepartedClusters(45_000) });
     const known = source.types.get(endpointType)!.get('a')!;
     departed.add(
       { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: '', metadata: {} },
@@ -63,7 +63,7 @@ describe.each([
     requestEndpoints(world, '2');
     const sent = world.readAll().filter(({ typeUrl }) => typeUrl === endpointType);
     expect(sent.flatMap(({ resources, removed }) => [...resources.keys(), ...removed])).toEqual([]);
-    expect(sent.map(brief)).not.toContain('ClusterLoadAssignment a');
+    expect(sent.map(shortTexts)).not.toContain('ClusterLoadAssignment a');
   });
 
   test('a push after the reconnect does not replace endpoints that this replica has not sent by an empty assignment', () => {
@@ -72,14 +72,14 @@ describe.each([
     const sent: string[] = [];
     for (let seen = world.read(); seen !== undefined; seen = world.read()) {
       const { typeUrl, nonce: responseNonce } = seen;
-      sent.push(brief(seen));
+      sent.push(shortTexts(seen));
       const resourceNames = typeUrl === endpointType ? ['a', 'b'] : [];
       if (delta) world.delta({ typeUrl, responseNonce });
       else world.sotw({ typeUrl, responseNonce, resourceNames });
     }
     if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
     world.push(endpointType);
-    sent.push(...world.readAll().map(brief));
+    sent.push(...world.readAll().map(shortTexts));
     expect(sent.at(-1)).toBe('ClusterLoadAssignment b');
     expect(sent.filter((one) => /^ClusterLoadAssignment.* -?a\b/.test(one))).toEqual([]);
   });

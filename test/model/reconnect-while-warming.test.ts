@@ -11,7 +11,7 @@ import {
   secretType,
 } from '../../machines/discovery/xds/ads-types.ts';
 import { firstSuspects } from '../../machines/discovery/xds/cluster-limit.ts';
-import { brief } from '../fixtures/rollout-client.ts';
+import { shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
 import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
 
@@ -70,12 +70,12 @@ describe.each([
 
   test('clusters are sent after the limit, before what waited, and the one that fetches a secret has a time limit', () => {
     const world = reconnect(given());
-    expect(world.readAll().map(brief)).toEqual(['ClusterLoadAssignment a']);
+    expect(world.readAll().map(shortTexts)).toEqual(['ClusterLoadAssignment a']);
     world.clock.advance(limitMs - 1);
     expect(world.readAll()).toEqual([]);
     world.clock.advance(1);
     const seen = world.readAll();
-    expect(seen.map(brief).slice(0, 3)).toEqual(['Cluster a', 'Listener l', 'RouteConfiguration r']);
+    expect(seen.map(shortTexts).slice(0, 3)).toEqual(['Cluster a', 'Listener l', 'RouteConfiguration r']);
     expect(limitedIn(seen)).toEqual(['a']);
     expect(world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
     expect([...world.abandoned]).toEqual(['*', 'a']);
@@ -99,7 +99,7 @@ describe.each([
     expect(clustersIn(world)).toEqual([]);
     source.set(clusterType, 'b');
     world.push(clusterType);
-    expect(clustersIn(world).map(brief)).toEqual([delta ? 'Cluster b' : 'Cluster a b']);
+    expect(clustersIn(world).map(shortTexts)).toEqual([delta ? 'Cluster b' : 'Cluster a b']);
   });
 
   test('clusters are not sent without a request if the client requests them in time', () => {
@@ -134,7 +134,7 @@ describe.each([
     else world.sotw({ typeUrl: listenerType, versionInfo: 'old' });
     expect(world.readAll()).toEqual([]);
     world.clock.advance(limitMs);
-    expect(world.readAll().map(brief)).toEqual(['Cluster a', 'Listener l']);
+    expect(world.readAll().map(shortTexts)).toEqual(['Cluster a', 'Listener l']);
   });
 
   test('endpoints of a cluster that is no longer configured are not replaced by an empty assignment, because its routes may be in use', () => {

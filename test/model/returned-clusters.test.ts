@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
-import { brief, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 import type { ScriptedSource } from '../simulation/scripted-source.ts';
 
@@ -21,7 +21,7 @@ interface Reconnected {
 
 /** The client has clusters a and b. Cluster b was removed while it was disconnected; a route may name b. */
 function reconnected(named: readonly string[]): Reconnected {
-  const { source, world: before } = settled(true);
+  const { source, world: before } = acknowledgedClient(true);
   source.set(clusterType, 'b');
   const known = source.types.get(clusterType)!.get('b')!;
   before.call.emit('cancelled');
@@ -32,7 +32,7 @@ function reconnected(named: readonly string[]): Reconnected {
     const seen = world.read();
     if (seen === undefined) return [];
     world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce });
-    return [brief(seen), ...take()];
+    return [shortTexts(seen), ...take()];
   };
   const a = source.types.get(clusterType)!.get('a')!;
   world.delta({ typeUrl: clusterType, initialResourceVersions: { a: a.version, b: known.version } });

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { describeWait } from '../../src/discovery/monitor/debug/wait-text.ts';
-import { type Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, moveRoute, type RolloutClient } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -10,21 +10,21 @@ afterEach(() => {
 });
 
 /** `kind name: why` of everything that is delayed. */
-const waitsOf = ({ world }: Client): string[] =>
+const waitsOf = ({ world }: RolloutClient): string[] =>
   [clusterType, listenerType, routeType]
     .flatMap((typeUrl) => world.waits(typeUrl))
     .map(describeWait)
     .map(({ kind, name, why }) => `${kind} ${name}: ${why}`);
 
 /** Reasons in the trace for which a cluster was kept, in order. */
-const tracedReasons = ({ world }: Client): string[] =>
+const tracedReasons = ({ world }: RolloutClient): string[] =>
   world.records.flatMap((record) => {
     const event = (record as { event?: { type?: string; state?: string; clusters?: string[] } }).event;
     return event?.type === 'clusters.retained' ? [`${event.state} ${event.clusters!.join()}`] : [];
   });
 
 /** The route moves to b, and a is removed. */
-function replace(client: Client): void {
+function replace(client: RolloutClient): void {
   client.source.remove(clusterType, 'a');
   moveRoute(client);
 }
@@ -34,7 +34,7 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   test('debug pages show why a removed cluster is kept, from the last route that names it to its removal', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     replace(client);
     const seen = client.world.read()!;
     expect(waitsOf(client)).toEqual([
@@ -42,7 +42,7 @@ describe.each([
       'kept a: not configured, kept while route.v3.RouteConfiguration r names it',
       'held r: names clusters that are not warmed yet: b',
     ]);
-    client.ack(client.askEndpoints('b'), ['a', 'b']);
+    client.ack(client.requestEndpoints('b'), ['a', 'b']);
     client.ack(seen);
     // The client has read the route, and has not acknowledged it.
     const route = client.world.read()!;
@@ -64,7 +64,7 @@ describe.each([
   });
 
   test('a cluster that no route names waits for the acknowledgement of the type that named it', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 'r');
     client.world.push(routeType);
     const route = client.world.read()!;
@@ -82,7 +82,7 @@ describe.each([
   });
 
   test('a cluster that is not usable within the limit is shown as given up, with its time limit', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(routeType, 'r', 'b');
@@ -102,7 +102,7 @@ describe.each([
   });
 
   test('a client that reconnects and has acknowledged nothing keeps clusters for its previous connection', () => {
-    const { source, world } = settled(delta);
+    const { source, world } = acknowledgedClient(delta);
     world.call.emit('cancelled');
     const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
     const { version } = source.types.get(clusterType)!.get('a')!;

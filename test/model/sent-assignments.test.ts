@@ -1,7 +1,7 @@
 /** A response with endpoints makes those new clusters usable whose endpoints it contains, and no others (delta). */
 import { afterEach, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
-import { brief, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, moveRoute, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -9,7 +9,7 @@ afterEach(() => {
 });
 
 test('a route waits for endpoints that the client has from another cluster until they are sent again', () => {
-  const client = settled(true);
+  const client = acknowledgedClient(true);
   const { source, world } = client;
   source.set(endpointType, 'a');
   world.push(endpointType);
@@ -21,7 +21,7 @@ test('a route waits for endpoints that the client has from another cluster until
   source.setNaming(routeType, 'r', 'b');
   world.push(clusterType, routeType);
   expect(client.read()).toEqual(['Cluster b other']);
-  expect(brief(client.askEndpoints('other'))).toBe('ClusterLoadAssignment other');
+  expect(shortTexts(client.requestEndpoints('other'))).toBe('ClusterLoadAssignment other');
   expect(client.read()).toEqual([]);
   const { typeUrl } = unacknowledged;
   world.delta({ typeUrl, responseNonce: world.watch(typeUrl)!.nonceSent });
@@ -29,13 +29,13 @@ test('a route waits for endpoints that the client has from another cluster until
 });
 
 test('a route waits for endpoints that a reconnected client does not request', () => {
-  const before = settled(true);
+  const before = acknowledgedClient(true);
   const { source } = before;
   const version = source.types.get(clusterType)!.get('a')!.version;
   before.world.call.emit('cancelled');
   moveRoute(before);
   const world = new AdsWorld({ delta: true, source, clock: before.world.clock, makesBeforeBreak: true });
-  const read = () => world.readAll().map(brief);
+  const read = () => world.readAll().map(shortTexts);
   world.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
   expect(read()).toEqual(['Cluster b']);
   world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });

@@ -1,7 +1,7 @@
 /** Routes that a client no longer subscribes to keep no cluster (machines/discovery/xds/cluster-removal.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
-import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -13,13 +13,13 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   /** As Envoy does when no listener uses the routes any more. */
-  function unsubscribe({ world }: Client): void {
+  function unsubscribe({ world }: RolloutClient): void {
     if (delta) world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
     else world.sotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });
   }
 
   /** Cluster a is no longer configured, but another one is. */
-  function removeCluster(client: Client): void {
+  function removeCluster(client: RolloutClient): void {
     client.source.remove(clusterType, 'a');
     client.source.set(clusterType, 'b');
     client.source.set(endpointType, 'b');
@@ -33,7 +33,7 @@ describe.each([
     );
 
   test('a cluster that only such routes named is removed after the delay', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     unsubscribe(client);
     removeCluster(client);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'a', state: 'lingering' }]);
@@ -42,7 +42,7 @@ describe.each([
   });
 
   test('a cluster that is kept for routes is removed after the client has unsubscribed from them', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     removeCluster(client);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'a', state: 'named' }]);
     client.world.clock.advance(100_000);
@@ -55,7 +55,7 @@ describe.each([
   });
 
   test('a rejection of routes to which the client no longer subscribes delays no removal', () => {
-    const client = settled(delta);
+    const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 'r', 'b');
     client.source.set(clusterType, 'b');
     client.source.set(endpointType, 'b');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { packageVersion } from '../../src/runtime/package-root.ts';
-import { answeringBootstrap } from '../fixtures/responding-bootstrap.ts';
+import { respondingBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -31,7 +31,7 @@ function container(tag: 'agent' | 'discovery', settings: ContainerSettings): Run
 }
 
 it('the agent image runs with a read-only root as an unknown user, restarts Envoy without an interruption, and stops in time', async () => {
-  const bootstrap = readFileSync(answeringBootstrap(folder, 15000, 8080), 'utf8');
+  const bootstrap = readFileSync(respondingBootstrap(folder, 15000, 8080), 'utf8');
   const agent = container('agent', {
     args: ['/usr/local/bin/pilot-agent', 'proxy', 'sidecar', '--customConfigFile', '/etc/istio/proxy/bootstrap.json'],
     files: { 'bootstrap.json': bootstrap },

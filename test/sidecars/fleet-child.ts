@@ -3,26 +3,26 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { Fleet, type FleetReturn, nowMs } from './fleet.ts';
-import type { FleetAnswer, FleetOrder } from './fleet-process.ts';
+import type { FleetOrder, FleetResponse } from './fleet-process.ts';
 
 let fleet: Fleet | undefined;
 let returned: Promise<FleetReturn> | undefined;
 let acknowledged: Promise<number> | undefined;
 
-const answer = (message: FleetAnswer): void => void process.send?.(message);
-const fail = (reason: string): void => answer({ type: 'failed', reason });
+const respond = (message: FleetResponse): void => void process.send?.(message);
+const fail = (reason: string): void => respond({ type: 'failed', reason });
 
-async function obey(order: FleetOrder): Promise<void> {
+async function execute(order: FleetOrder): Promise<void> {
   switch (order.type) {
     case 'ready':
-      answer({ type: 'ready' });
+      respond({ type: 'ready' });
       break;
     case 'open': {
       fleet = new Fleet(order.plan, (reason) => fail(`a stream was lost: ${reason}`));
       const openedAtMs = nowMs();
       const first = fleet.first();
       const fullAtMs = await within(order.timeoutMs, fleet.open(), 'has not everything');
-      answer({ type: 'opened', openedAtMs, firstAtMs: await first, fullAtMs, sizes: fleet.sizes() });
+      respond({ type: 'opened', openedAtMs, firstAtMs: await first, fullAtMs, sizes: fleet.sizes() });
       break;
     }
     case 'mark':
@@ -32,40 +32,40 @@ async function obey(order: FleetOrder): Promise<void> {
         `has not acknowledged ${order.kind} ${order.mark}`,
       );
       acknowledged.catch(() => {});
-      answer({ type: 'awaiting' });
+      respond({ type: 'awaiting' });
       break;
     case 'marked':
-      answer({ type: 'acknowledged', atMs: await acknowledged! });
+      respond({ type: 'acknowledged', atMs: await acknowledged! });
       break;
     case 'await-return':
       returned = within(order.timeoutMs, fleet!.awaitReturn(), 'have not come back');
       returned.catch(() => {});
-      answer({ type: 'awaiting' });
+      respond({ type: 'awaiting' });
       break;
     case 'return':
-      answer({ type: 'returned', ...(await returned!) });
+      respond({ type: 'returned', ...(await returned!) });
       break;
     case 'counts':
-      answer({ type: 'counted', counts: fleet!.counts() });
+      respond({ type: 'counted', counts: fleet!.counts() });
       break;
     case 'save':
       for (const [kind, message] of fleet!.lastMessages) writeFileSync(join(order.folder, `${kind}.bin`), message);
-      answer({ type: 'saved' });
+      respond({ type: 'saved' });
       break;
   }
 }
 
 /** @throws Error with the number of missing sidecars */
-async function within<Value>(timeoutMs: number, promise: Promise<Value>, what: string): Promise<Value> {
+async function within<Value>(timeoutMs: number, promise: Promise<Value>, description: string): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${fleet?.missing} ${what} after ${timeoutMs} ms`)), timeoutMs);
+    timer = setTimeout(() => reject(new Error(`${fleet?.missing} ${description} after ${timeoutMs} ms`)), timeoutMs);
   });
   return Promise.race([promise, over]).finally(() => clearTimeout(timer));
 }
 
 process.on('message', (order: FleetOrder) => {
-  obey(order).catch((error: unknown) => fail(messageOf(error)));
+  execute(order).catch((error: unknown) => fail(messageOf(error)));
 });
 // The parent has exited, or has received everything.
 process.on('disconnect', () => process.exit(0));

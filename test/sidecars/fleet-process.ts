@@ -1,6 +1,6 @@
 /**
  * A {@link Fleet} in a separate process, so that work of the benchmark is not measured. The parent sends {@link FleetOrder}s over Node's IPC channel;
- * the child ({@link file://./fleet-child.ts}) responds to each with a {@link FleetAnswer} in the same order. The child exits with its parent.
+ * the child ({@link file://./fleet-child.ts}) responds to each with a {@link FleetResponse} in the same order. The child exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ export type FleetOrder =
   /** Writes the latest responses of the first sidecar to files `CDS.bin` and so on in a folder. */
   | { readonly type: 'save'; readonly folder: string };
 
-export type FleetAnswer =
+export type FleetResponse =
   | { readonly type: 'ready' }
   | {
       readonly type: 'opened';
@@ -35,20 +35,20 @@ export type FleetAnswer =
   | { readonly type: 'saved' }
   | { readonly type: 'failed'; readonly reason: string };
 
-type Answer<Type extends FleetAnswer['type']> = Extract<FleetAnswer, { type: Type }>;
+type ResponseOf<Type extends FleetResponse['type']> = Extract<FleetResponse, { type: Type }>;
 
 export class FleetProcess {
   readonly #child: ChildProcess;
-  readonly #waiters: { resolve: (answer: FleetAnswer) => void; reject: (error: Error) => void }[] = [];
+  readonly #waiters: { resolve: (response: FleetResponse) => void; reject: (error: Error) => void }[] = [];
   readonly #ended: Promise<void>;
   #failure: Error | undefined;
 
   constructor(env: NodeJS.ProcessEnv = process.env) {
     this.#child = fork(join(import.meta.dirname, 'fleet-child.ts'), { execArgv: [], env });
     this.#ended = new Promise((resolve) => this.#child.once('close', () => resolve()));
-    this.#child.on('message', (answer: FleetAnswer) => {
-      if (answer.type === 'failed') this.#fail(new Error(`the sidecars: ${answer.reason}`));
-      else this.#waiters.shift()?.resolve(answer);
+    this.#child.on('message', (response: FleetResponse) => {
+      if (response.type === 'failed') this.#fail(new Error(`the sidecars: ${response.reason}`));
+      else this.#waiters.shift()?.resolve(response);
     });
     this.#child.on('close', (code, signal) => this.#fail(new Error(`the sidecars ended with ${signal ?? code}`)));
   }
@@ -59,12 +59,12 @@ export class FleetProcess {
 
   /** Resolves when the process has started. */
   async ready(): Promise<void> {
-    await this.#ask<'ready'>({ type: 'ready' });
+    await this.#send<'ready'>({ type: 'ready' });
   }
 
   /** Opens all streams; resolves when each has received all resources. May be called before the server listens. */
-  open(plan: FleetPlan, timeoutMs = 180_000): Promise<Answer<'opened'>> {
-    return this.#ask({ type: 'open', plan, timeoutMs });
+  open(plan: FleetPlan, timeoutMs = 180_000): Promise<ResponseOf<'opened'>> {
+    return this.#send({ type: 'open', plan, timeoutMs });
   }
 
   /**
@@ -73,24 +73,24 @@ export class FleetProcess {
    * @returns time of the last acknowledgement, by `nowMs`
    */
   async acknowledge(mark: FleetMark, change: () => void | Promise<void>, timeoutMs = 60_000): Promise<number> {
-    await this.#ask<'awaiting'>({ type: 'mark', timeoutMs, ...mark });
+    await this.#send<'awaiting'>({ type: 'mark', timeoutMs, ...mark });
     await change();
-    return (await this.#ask<'acknowledged'>({ type: 'marked' })).atMs;
+    return (await this.#send<'acknowledged'>({ type: 'marked' })).atMs;
   }
 
   async counts(): Promise<FleetCounts> {
-    return (await this.#ask<'counted'>({ type: 'counts' })).counts;
+    return (await this.#send<'counted'>({ type: 'counts' })).counts;
   }
 
   /** Interrupts the server and waits until the sidecars have reconnected. @returns the reconnections */
   async returnAfter(interruption: () => Promise<void>, timeoutMs: number): Promise<FleetReturn> {
-    await this.#ask<'awaiting'>({ type: 'await-return', timeoutMs });
+    await this.#send<'awaiting'>({ type: 'await-return', timeoutMs });
     await interruption();
-    return this.#ask<'returned'>({ type: 'return' });
+    return this.#send<'returned'>({ type: 'return' });
   }
 
   async save(folder: string): Promise<void> {
-    await this.#ask<'saved'>({ type: 'save', folder });
+    await this.#send<'saved'>({ type: 'save', folder });
   }
 
   async end(): Promise<void> {
@@ -98,13 +98,13 @@ export class FleetProcess {
     await this.#ended;
   }
 
-  #ask<Type extends FleetAnswer['type']>(order: FleetOrder): Promise<Answer<Type>> {
-    const { promise, resolve, reject } = Promise.withResolvers<FleetAnswer>();
+  #send<Type extends FleetResponse['type']>(order: FleetOrder): Promise<ResponseOf<Type>> {
+    const { promise, resolve, reject } = Promise.withResolvers<FleetResponse>();
     if (this.#failure === undefined) {
       this.#waiters.push({ resolve, reject });
       this.#child.send(order);
     } else reject(this.#failure);
-    return promise as Promise<Answer<Type>>;
+    return promise as Promise<ResponseOf<Type>>;
   }
 
   #fail(error: Error): void {

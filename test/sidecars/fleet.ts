@@ -4,14 +4,14 @@ import { encodeNode, loopbackOf, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
 import { resourceBytes } from './resource-maps.ts';
 import { type ReceivedResponse, Sidecar, type SidecarOptions } from './sidecar.ts';
-import { type Kind, kinds, type Protocol } from './xds-types.ts';
+import { type Kind, kinds, type XdsProtocol } from './xds-types.ts';
 
 /** Milliseconds of the host's monotonic clock, which all of its processes share. */
 export const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   readonly port: number;
-  readonly protocol: Protocol;
+  readonly protocol: XdsProtocol;
   readonly sidecars: number;
   /** Number of namespaces `ns-0`, `ns-1`, …; with 1 or by default, all sidecars are in `default`. */
   readonly namespaces?: number;
@@ -26,9 +26,9 @@ export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   /** Default: plaintext. */
   readonly tls?: ClientTls;
   /** Whether a sidecar that loses its stream reconnects as Envoy does; otherwise that is a failure. */
-  readonly comesBack?: boolean;
+  readonly reconnects?: boolean;
   /** Back-off between reconnections; default: that of Envoy. */
-  readonly backOffMs?: { readonly first: number; readonly longest: number };
+  readonly backOffMs?: { readonly first: number; readonly max: number };
   /** Namespace of all sidecars. */
   readonly namespace?: string;
 }
@@ -65,7 +65,7 @@ export interface FleetReturn {
 }
 
 /** Delay between attempts: random, below a limit that doubles (Envoy's defaults for a gRPC stream of xDS). */
-const envoyBackOffMs = { first: 500, longest: 30_000 };
+const envoyBackOffMs = { first: 500, max: 30_000 };
 
 /** Delay until a stream that ended before it had all resources is opened again. */
 const retryDelayMs = { least: 5, most: 500 };
@@ -77,8 +77,8 @@ export class Fleet {
   readonly #cpuBefore = process.cpuUsage();
   #lastMessages = new Map<Kind, Buffer>();
   #resourceBytesOfOne = 0;
-  readonly #comesBack: boolean;
-  readonly #backOffMs: { readonly first: number; readonly longest: number };
+  readonly #reconnects: boolean;
+  readonly #backOffMs: { readonly first: number; readonly max: number };
   /** Failed attempts since a sidecar had all resources. */
   readonly #tries = new Map<Sidecar, number>();
   #isClosed = false;
@@ -97,7 +97,7 @@ export class Fleet {
   constructor(plan: FleetPlan, onLost: (reason: string) => void) {
     const { port, protocol, sidecars, namespaces = 1, firstNumber = 0, hasOwnAddresses = false, tls } = plan;
     this.#namespaces = namespaces;
-    this.#comesBack = plan.comesBack ?? false;
+    this.#reconnects = plan.reconnects ?? false;
     this.#backOffMs = plan.backOffMs ?? envoyBackOffMs;
     const { resumes, dialMs } = plan;
     const batches = new ResourceBatches(protocol === 'delta');
@@ -138,11 +138,11 @@ export class Fleet {
 
   /** @returns time at which the last sidecar had acknowledged a response with the mark; never resolves if one does not receive it */
   awaitMark({ kind, mark, isOfFirstNamespace = false }: FleetMark): Promise<number> {
-    const told = isOfFirstNamespace
+    const notified = isOfFirstNamespace
       ? this.#sidecars.filter((_, number) => number % this.#namespaces === 0)
       : this.#sidecars;
     return new Promise((resolve) => {
-      this.#awaited = { kind, mark: Buffer.from(mark), left: new Set(told), done: resolve };
+      this.#awaited = { kind, mark: Buffer.from(mark), left: new Set(notified), done: resolve };
     });
   }
 
@@ -225,7 +225,7 @@ export class Fleet {
 
   #noteEnd(sidecar: Sidecar, reason: string): void {
     if (this.#isClosed) return;
-    if (this.#comesBack && this.#full.has(sidecar)) this.#comeBack(sidecar, reason);
+    if (this.#reconnects && this.#full.has(sidecar)) this.#reconnect(sidecar, reason);
     else if (sidecar.isFull) this.#onLost(reason);
     else setTimeout(() => this.#isClosed || sidecar.open(), this.#retryAfterMs(reason));
   }
@@ -239,11 +239,11 @@ export class Fleet {
     returning.done();
   }
 
-  #comeBack(sidecar: Sidecar, reason: string): void {
+  #reconnect(sidecar: Sidecar, reason: string): void {
     const tries = this.#tries.get(sidecar) ?? 0;
     this.#tries.set(sidecar, tries + 1);
-    const { first, longest } = this.#backOffMs;
-    const ms = Math.random() * Math.min(longest, first * 2 ** tries);
+    const { first, max } = this.#backOffMs;
+    const ms = Math.random() * Math.min(max, first * 2 ** tries);
     setTimeout(() => {
       if (this.#isClosed) return;
       if (this.#return !== undefined) this.#return.attempts++;

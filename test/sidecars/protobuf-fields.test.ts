@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { bytesField, Fields, numberField, textField, textOf } from './protobuf-fields.ts';
+import { bytesField, numberField, ProtobufFields, textField, textOf } from './protobuf-fields.ts';
 
 describe('the fields of a message', () => {
   test('are returned in order with their offsets', () => {
     const message = Buffer.concat([textField(1, 'a name'), numberField(2, 300), bytesField(3, textField(2, 'inside'))]);
-    const fields = new Fields(message);
+    const fields = new ProtobufFields(message);
     expect(fields.next()).toBe(true);
     expect([fields.field, fields.text(), fields.recordStart]).toEqual([1, 'a name', 0]);
     expect(fields.next()).toBe(true);
@@ -22,16 +22,16 @@ describe('the fields of a message', () => {
       Buffer.alloc(4),
       textField(4, 'x'),
     ]);
-    expect(textOf(new Fields(message), 4)).toBe('x');
+    expect(textOf(new ProtobufFields(message), 4)).toBe('x');
   });
 
   test('a long string field has a length of several bytes', () => {
     const text = 'x'.repeat(70_000);
-    expect(textOf(new Fields(textField(5, text)), 5)).toBe(text);
+    expect(textOf(new ProtobufFields(textField(5, text)), 5)).toBe(text);
   });
 
   test('a field that exceeds its message is rejected', () => {
     const cut = textField(1, 'a name').subarray(0, 4);
-    expect(() => new Fields(cut).next()).toThrow('field 1 ends behind its message');
+    expect(() => new ProtobufFields(cut).next()).toThrow('field 1 ends behind its message');
   });
 });

@@ -3,7 +3,7 @@
 const lengthDelimited = 2;
 
 /** A cursor over the fields of a message. */
-export class Fields {
+export class ProtobufFields {
   readonly bytes: Buffer;
   /** Number of the current field. */
   field = 0;
@@ -53,8 +53,8 @@ export class Fields {
   }
 
   /** Fields of the message in the current field. */
-  inner(): Fields {
-    return new Fields(this.bytes, this.start, this.end);
+  inner(): ProtobufFields {
+    return new ProtobufFields(this.bytes, this.start, this.end);
   }
 
   #varint(): number {
@@ -71,7 +71,7 @@ export class Fields {
 }
 
 /** Text of the first field with this number. */
-export function textOf(fields: Fields, field: number): string {
+export function textOf(fields: ProtobufFields, field: number): string {
   while (fields.next()) if (fields.field === field) return fields.text();
   return '';
 }

@@ -1,6 +1,6 @@
 /** Facts about resources, parsed once for each distinct sequence of bytes, whichever client receives it. */
 import { hash } from 'node:crypto';
-import { Fields, textOf } from './protobuf-fields.ts';
+import { ProtobufFields, textOf } from './protobuf-fields.ts';
 import { isWildcard, type Kind } from './xds-types.ts';
 
 /** A cluster without the time limits for resources that Envoy fetches before it uses the cluster. */
@@ -31,7 +31,7 @@ const limits = { batches: 2_048, bytes: 256 * 1024 * 1024 };
 /** Key length: batches of the same length usually differ within these bytes, which contain a version in the delta protocol. */
 const beginningBytes = 128;
 /** Maximum number of cached resources of all kinds. Larger resources are few in a batch, and are parsed with it. */
-const factsKept = 100_000;
+const maxCachedFacts = 100_000;
 const largestKept = 64 * 1024;
 
 type ReadContent = (cluster: Buffer) => ClusterContent;
@@ -54,9 +54,9 @@ export class ResourceBatches {
   readonly #facts = new Map<string, ResourceFacts>();
 
   /** @param contentOf parses clusters; by default they are not parsed */
-  constructor(delta: boolean, most: Partial<typeof limits> = {}, contentOf?: ReadContent) {
+  constructor(delta: boolean, maximums: Partial<typeof limits> = {}, contentOf?: ReadContent) {
     this.#delta = delta;
-    this.#limits = { ...limits, ...most };
+    this.#limits = { ...limits, ...maximums };
     this.#contentOf = contentOf;
   }
 
@@ -83,12 +83,12 @@ export class ResourceBatches {
     return batch;
   }
 
-  #remember(made: KnownBatch): void {
-    this.#known.add(made);
-    this.#bytes += made.bytes.length;
-    const alike = this.#byBeginning.get(made.beginning);
-    if (alike === undefined) this.#byBeginning.set(made.beginning, new Set([made]));
-    else alike.add(made);
+  #remember(entry: KnownBatch): void {
+    this.#known.add(entry);
+    this.#bytes += entry.bytes.length;
+    const alike = this.#byBeginning.get(entry.beginning);
+    if (alike === undefined) this.#byBeginning.set(entry.beginning, new Set([entry]));
+    else alike.add(entry);
     for (const oldest of this.#known) {
       if (this.#known.size <= this.#limits.batches && this.#bytes <= this.#limits.bytes) return;
       this.#forget(oldest);
@@ -105,8 +105,8 @@ export class ResourceBatches {
 
   #read(kind: Kind, resources: Buffer): ResourceBatch {
     const batch = new Map<string, ResourceFacts>();
-    const fields = new Fields(resources);
-    if (this.#facts.size > factsKept) this.#facts.clear();
+    const fields = new ProtobufFields(resources);
+    if (this.#facts.size > maxCachedFacts) this.#facts.clear();
     while (fields.next()) {
       const facts =
         fields.end - fields.start > largestKept
@@ -117,7 +117,7 @@ export class ResourceBatches {
     return batch;
   }
 
-  #factsOf(kind: Kind, resources: Buffer, fields: Fields): ResourceFacts {
+  #factsOf(kind: Kind, resources: Buffer, fields: ProtobufFields): ResourceFacts {
     // As a string, the bytes are a key that is read only once. They contain the type of the resource.
     const key = resources.toString('latin1', fields.start, fields.end);
     const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta, this.#contentOf);
@@ -133,15 +133,15 @@ function isSame(a: ResourceBatch, b: ResourceBatch): boolean {
 }
 
 /** @param fields of a resource in a response: an Any, in the delta protocol within a Resource with name and version */
-function readResource(kind: Kind, fields: Fields, delta: boolean, contentOf?: ReadContent): ResourceFacts {
+function readResource(kind: Kind, fields: ProtobufFields, delta: boolean, contentOf?: ReadContent): ResourceFacts {
   return delta ? readWrapped(kind, fields, contentOf) : readAny(kind, fields, '', contentOf);
 }
 
 /** An envoy.service.discovery.v3.Resource. */
-function readWrapped(kind: Kind, fields: Fields, contentOf?: ReadContent): ResourceFacts {
+function readWrapped(kind: Kind, fields: ProtobufFields, contentOf?: ReadContent): ResourceFacts {
   let version = '';
   let name = '';
-  let any: Fields | undefined;
+  let any: ProtobufFields | undefined;
   while (fields.next()) {
     if (fields.field === 1) version = fields.text();
     else if (fields.field === 2) any = fields.inner();
@@ -152,13 +152,13 @@ function readWrapped(kind: Kind, fields: Fields, contentOf?: ReadContent): Resou
   return name === '' ? facts : { ...facts, name };
 }
 
-function readAny(kind: Kind, fields: Fields, version: string, contentOf?: ReadContent): ResourceFacts {
+function readAny(kind: Kind, fields: ProtobufFields, version: string, contentOf?: ReadContent): ResourceFacts {
   while (fields.next()) {
     if (fields.field !== 2) continue;
     const value = fields.bytes.subarray(fields.start, fields.end);
     return {
       // Field 1 in all four messages.
-      name: textOf(new Fields(value), 1),
+      name: textOf(new ProtobufFields(value), 1),
       version,
       digest: hash('sha1', value, 'hex'),
       bytes: value.length,
@@ -173,7 +173,7 @@ const discoveryTypeEds = 3;
 
 /** Field numbers of Cluster: name 1, type 2, eds_cluster_config 3 (service_name 2). */
 function endpointsOf(cluster: Buffer): string[] {
-  const fields = new Fields(cluster);
+  const fields = new ProtobufFields(cluster);
   let name = '';
   let serviceName = '';
   let isEds = false;
@@ -188,7 +188,7 @@ function endpointsOf(cluster: Buffer): string[] {
 /** Listener: filter_chains 3, default_filter_chain 25; there filters 3, there typed_config 4. */
 function routesOf(listener: Buffer): string[] {
   const names = new Set<string>();
-  const fields = new Fields(listener);
+  const fields = new ProtobufFields(listener);
   while (fields.next()) {
     if (fields.field !== 3 && fields.field !== 25) continue;
     const chain = fields.inner();
@@ -197,7 +197,7 @@ function routesOf(listener: Buffer): string[] {
   return [...names];
 }
 
-function noteRoute(filter: Fields, names: Set<string>): void {
+function noteRoute(filter: ProtobufFields, names: Set<string>): void {
   while (filter.next()) {
     if (filter.field !== 4) continue;
     const config = filter.inner();

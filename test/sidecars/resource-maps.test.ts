@@ -3,12 +3,12 @@ import type { ResourceFacts } from './resource-batches.ts';
 import {
   areEqual,
   changeOf,
-  covers,
+  coversNames,
   namesIn,
   type ResourceMap,
   sameList,
   withBatch,
-  without,
+  withoutNames,
 } from './resource-maps.ts';
 
 const facts = (name: string, digest: string, refersTo: readonly string[] = []): ResourceFacts => ({
@@ -39,17 +39,17 @@ describe('the resource map of a proxy', () => {
   });
 
   test('loses removed resources', () => {
-    expect([...without(had, sameList(['a', 'unknown'])).keys()]).toEqual(['b']);
-    expect(without(had, sameList(['unknown']))).toBe(had);
-    expect(without(had, sameList(['a']))).toBe(without(had, sameList(['a'])));
+    expect([...withoutNames(had, sameList(['a', 'unknown'])).keys()]).toEqual(['b']);
+    expect(withoutNames(had, sameList(['unknown']))).toBe(had);
+    expect(withoutNames(had, sameList(['a']))).toBe(withoutNames(had, sameList(['a'])));
   });
 });
 
 test('a proxy subscribes to the names that its clusters refer to, and unsubscribes from others', () => {
-  const before = namesIn(mapOf(facts('a', '1', ['ea']), facts('b', '1', ['eb']), facts('c', '1')));
+  const previous = namesIn(mapOf(facts('a', '1', ['ea']), facts('b', '1', ['eb']), facts('c', '1')));
   const after = namesIn(mapOf(facts('a', '1', ['ea']), facts('d', '1', ['ed', 'ea'])));
-  expect(before.sorted).toEqual(['ea', 'eb']);
-  expect(changeOf(before, after)).toEqual({ added: ['ed'], removed: ['eb'] });
-  expect(covers(mapOf(facts('ea', '1')), after)).toBe(false);
-  expect(covers(mapOf(facts('ea', '1'), facts('ed', '1')), after)).toBe(true);
+  expect(previous.sorted).toEqual(['ea', 'eb']);
+  expect(changeOf(previous, after)).toEqual({ added: ['ed'], removed: ['eb'] });
+  expect(coversNames(mapOf(facts('ea', '1')), after)).toBe(false);
+  expect(coversNames(mapOf(facts('ea', '1'), facts('ed', '1')), after)).toBe(true);
 });

@@ -20,7 +20,7 @@ export const noResources: ResourceMap = new Map();
 export const noNames: NameList = { names: new Set(), sorted: [] };
 
 /** Caches the result for a pair of objects while both exist. */
-function remember<A extends object, B extends object, Result>(compute: (a: A, b: B) => Result): (a: A, b: B) => Result {
+function memoize<A extends object, B extends object, Result>(compute: (a: A, b: B) => Result): (a: A, b: B) => Result {
   const results = new WeakMap<A, WeakMap<B, { readonly result: Result }>>();
   return (a, b) => {
     const ofA = results.get(a) ?? new WeakMap<B, { readonly result: Result }>();
@@ -34,31 +34,31 @@ function remember<A extends object, B extends object, Result>(compute: (a: A, b:
 }
 
 /** The map with the resources of a response; the same map if it contains all of them already. */
-export const withBatch = remember((map: ResourceMap, batch: ResourceBatch): ResourceMap => {
+export const withBatch = memoize((map: ResourceMap, batch: ResourceBatch): ResourceMap => {
   const news = [...batch.values()].filter((facts) => !isSame(map.get(facts.name), facts));
   return news.length === 0 ? map : new Map([...map, ...news.map((facts) => [facts.name, facts] as const)]);
 });
 
 /** Whether two maps contain the same resources with the same content. */
-export const areEqual = remember(
+export const areEqual = memoize(
   (a: ResourceMap, b: ResourceMap): boolean =>
     a.size === b.size && [...a.values()].every((facts) => isSame(b.get(facts.name), facts)),
 );
 
 /** Names of resources that only one of the maps has, or that differ. */
-export const differing = remember((before: ResourceMap, after: ResourceMap): readonly string[] => [
-  ...[...after.values()].filter((facts) => !isSame(before.get(facts.name), facts)).map(({ name }) => name),
-  ...[...before.keys()].filter((name) => !after.has(name)),
+export const differingNames = memoize((previous: ResourceMap, after: ResourceMap): readonly string[] => [
+  ...[...after.values()].filter((facts) => !isSame(previous.get(facts.name), facts)).map(({ name }) => name),
+  ...[...previous.keys()].filter((name) => !after.has(name)),
 ]);
 
 /** The map without resources of these names; the same map if it has none of them. Results are cached for {@link sameList | same lists}. */
-export const without = remember((map: ResourceMap, names: readonly string[]): ResourceMap => {
+export const withoutNames = memoize((map: ResourceMap, names: readonly string[]): ResourceMap => {
   if (!names.some((name) => map.has(name))) return map;
-  const gone = new Set(names);
-  return new Map([...map].filter(([name]) => !gone.has(name)));
+  const removed = new Set(names);
+  return new Map([...map].filter(([name]) => !removed.has(name)));
 });
 
-const listsKept = 64;
+const maxCachedLists = 64;
 const lists = new Map<string, readonly string[]>();
 
 /** Returns one object for all lists of the same names, so that results computed from it are cached. */
@@ -67,7 +67,7 @@ export function sameList(names: readonly string[]): readonly string[] {
   const list = lists.get(key) ?? names;
   lists.delete(key);
   lists.set(key, list);
-  if (lists.size > listsKept) lists.delete(lists.keys().next().value!);
+  if (lists.size > maxCachedLists) lists.delete(lists.keys().next().value!);
   return list;
 }
 
@@ -81,15 +81,15 @@ export const namesIn = (() => {
   };
 })();
 
-export const changeOf = remember(
-  (before: NameList, after: NameList): NameChange => ({
-    added: after.sorted.filter((name) => !before.names.has(name)),
-    removed: before.sorted.filter((name) => !after.names.has(name)),
+export const changeOf = memoize(
+  (previous: NameList, after: NameList): NameChange => ({
+    added: after.sorted.filter((name) => !previous.names.has(name)),
+    removed: previous.sorted.filter((name) => !after.names.has(name)),
   }),
 );
 
 /** Whether the map has a resource for each name. */
-export const covers = remember((map: ResourceMap, { sorted }: NameList): boolean =>
+export const coversNames = memoize((map: ResourceMap, { sorted }: NameList): boolean =>
   sorted.every((name) => map.has(name)),
 );
 

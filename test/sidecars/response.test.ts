@@ -112,8 +112,8 @@ describe('batches of resources', () => {
 
   test('are cached for some hundred namespaces, up to a limit of number and bytes', () => {
     const ofNamespaces = Array.from({ length: 300 }, (_, index) => resourcesOf(sotw(edsCluster('a', `ns-${index}`))));
-    const refound = (most: object): number => {
-      const batches = new ResourceBatches(false, most);
+    const refound = (limits: object): number => {
+      const batches = new ResourceBatches(false, limits);
       const first = ofNamespaces.map((resources) => batches.of('CDS', resources));
       return ofNamespaces.filter((resources, index) => batches.of('CDS', Buffer.from(resources)) === first[index])
         .length;

@@ -1,5 +1,5 @@
 /** The fields of a DiscoveryResponse or DeltaDiscoveryResponse that a client needs. Resources are not parsed. */
-import { Fields } from './protobuf-fields.ts';
+import { ProtobufFields } from './protobuf-fields.ts';
 
 export interface XdsResponse {
   readonly typeUrl: string;
@@ -19,7 +19,7 @@ const removedField = 6;
 
 /** @throws RangeError for bytes that are not a protobuf message */
 export function readResponse(message: Buffer, delta: boolean): XdsResponse {
-  const fields = new Fields(message);
+  const fields = new ProtobufFields(message);
   let typeUrl = '';
   let version = '';
   let nonce = '';

@@ -5,8 +5,8 @@ import type { ResourceBatch, ResourceBatches } from './resource-batches.ts';
 import {
   areEqual,
   changeOf,
-  covers,
-  differing,
+  coversNames,
+  differingNames,
   type NameList,
   namesIn,
   noNames,
@@ -14,10 +14,19 @@ import {
   type ResourceMap,
   sameList,
   withBatch,
-  without,
+  withoutNames,
 } from './resource-maps.ts';
 import { readResponse, type XdsResponse } from './response.ts';
-import { followedBy, isWildcard, type Kind, kindOf, kinds, methodPath, type Protocol, typeUrlOf } from './xds-types.ts';
+import {
+  followedBy,
+  isWildcard,
+  type Kind,
+  kindOf,
+  kinds,
+  methodPath,
+  typeUrlOf,
+  type XdsProtocol,
+} from './xds-types.ts';
 
 export interface ReceivedResponse {
   readonly kind: Kind;
@@ -28,11 +37,11 @@ export interface ReceivedResponse {
   readonly removed: readonly string[];
   readonly rejected: boolean;
   /** False if the proxy had the same resources already. */
-  readonly isNews: boolean;
+  readonly isChanged: boolean;
   /** Names of resources that the response added, changed or removed. */
-  readonly news: readonly string[];
+  readonly changedNames: readonly string[];
   /** Resources before the response. */
-  readonly had: ResourceMap;
+  readonly previousResources: ResourceMap;
 }
 
 export interface SidecarOptions {
@@ -45,7 +54,7 @@ export interface SidecarOptions {
   readonly resumes?: boolean;
   /** See {@link GrpcStreamOptions}. */
   readonly dialMs?: number;
-  readonly protocol: Protocol;
+  readonly protocol: XdsProtocol;
   /** An encoded envoy.config.core.v3.Node. */
   readonly node: Buffer;
   /** Shared by sidecars of the same protocol. */
@@ -67,8 +76,8 @@ interface Watch {
   /** Nonce of the last response on this stream. */
   nonce: string;
   /** Whether a request was sent on this stream. */
-  asked: boolean;
-  answered: boolean;
+  isRequested: boolean;
+  isReceived: boolean;
 }
 
 export class Sidecar {
@@ -132,11 +141,11 @@ export class Sidecar {
       },
     });
     this.#stream = stream;
-    this.#ask('CDS');
+    this.#request('CDS');
     // Envoy repeats its earlier subscriptions at once.
     for (const kind of ['EDS', 'LDS', 'RDS'] as const) {
       const { resources, names } = this.#watches[kind];
-      if (resources.size + names.sorted.length > 0) this.#ask(kind);
+      if (resources.size + names.sorted.length > 0) this.#request(kind);
     }
   }
 
@@ -165,12 +174,12 @@ export class Sidecar {
     if (kind === undefined) throw new Error(`a response of ${response.typeUrl}, which nobody asked for`);
     const watch = this.#watches[kind];
     const batch = this.#options.batches.of(kind, response.resources);
-    const before = watch.resources;
-    watch.resources = this.#applied(kind, before, batch, response.removed);
-    const isNews = !watch.answered || !areEqual(before, watch.resources);
+    const previous = watch.resources;
+    watch.resources = this.#applied(kind, previous, batch, response.removed);
+    const isChanged = !watch.isReceived || !areEqual(previous, watch.resources);
     Object.assign(watch, { version: response.version, nonce: response.nonce, answered: true });
     this.responses++;
-    const rejected = this.#answer(kind, response);
+    const rejected = this.#acknowledge(kind, response);
     this.#options.onResponse?.(this, {
       kind,
       message,
@@ -178,23 +187,23 @@ export class Sidecar {
       batch,
       removed: response.removed,
       rejected,
-      isNews,
-      news: differing(before, watch.resources),
-      had: before,
+      isChanged: isChanged,
+      changedNames: differingNames(previous, watch.resources),
+      previousResources: previous,
     });
     if (isWildcard(kind)) this.#follow(followedBy[kind], namesIn(watch.resources));
-    this.#goOn();
+    this.#advance();
   }
 
   #applied(kind: Kind, had: ResourceMap, batch: ResourceBatch, removed: readonly string[]): ResourceMap {
     if (this.#options.protocol === 'sotw' && isWildcard(kind)) return batch;
     if (had.size === 0) return batch;
     const added = withBatch(had, batch);
-    return removed.length === 0 ? added : without(added, sameList(removed));
+    return removed.length === 0 ? added : withoutNames(added, sameList(removed));
   }
 
   /** @returns whether the response was rejected */
-  #answer(kind: Kind, { typeUrl, nonce, version }: XdsResponse): boolean {
+  #acknowledge(kind: Kind, { typeUrl, nonce, version }: XdsResponse): boolean {
     const reason = this.#rejection;
     this.#rejection = undefined;
     const error = reason === undefined ? {} : { error: reason };
@@ -211,22 +220,22 @@ export class Sidecar {
     const watch = this.#watches[kind];
     const { added, removed } = changeOf(watch.names, names);
     if (added.length + removed.length === 0) {
-      if (!watch.asked && names.sorted.length > 0) this.#ask(kind);
+      if (!watch.isRequested && names.sorted.length > 0) this.#request(kind);
       return;
     }
-    if (removed.length > 0) watch.resources = without(watch.resources, sameList(removed));
-    const isFirst = !watch.asked;
+    if (removed.length > 0) watch.resources = withoutNames(watch.resources, sameList(removed));
+    const isFirst = !watch.isRequested;
     watch.names = names;
-    if (isFirst || this.#options.protocol === 'sotw') this.#ask(kind);
+    if (isFirst || this.#options.protocol === 'sotw') this.#request(kind);
     else this.#stream?.send(encodeDelta({ typeUrl: typeUrlOf[kind], subscribe: added, unsubscribe: removed }));
   }
 
   /** Sends the first request of a stream for this type, or, in state of the world, one with changed names. */
-  #ask(kind: Kind): void {
+  #request(kind: Kind): void {
     const watch = this.#watches[kind];
     const typeUrl = typeUrlOf[kind];
     const node = this.#hasSentNode ? {} : { node: this.#options.node };
-    watch.asked = true;
+    watch.isRequested = true;
     this.#hasSentNode = true;
     if (this.#options.protocol === 'sotw') {
       const names = isWildcard(kind) ? {} : { names: watch.names };
@@ -239,11 +248,11 @@ export class Sidecar {
   }
 
   /** Requests listeners when the clusters are warm; with the routes, all resources are complete. */
-  #goOn(): void {
+  #advance(): void {
     const { CDS, EDS, LDS, RDS } = this.#watches;
-    const isWarm = CDS.answered && covers(EDS.resources, EDS.names);
-    if (isWarm && !LDS.asked) this.#ask('LDS');
-    if (this.isFull || !isWarm || !LDS.answered || !covers(RDS.resources, RDS.names)) return;
+    const isWarm = CDS.isReceived && coversNames(EDS.resources, EDS.names);
+    if (isWarm && !LDS.isRequested) this.#request('LDS');
+    if (this.isFull || !isWarm || !LDS.isReceived || !coversNames(RDS.resources, RDS.names)) return;
     this.isFull = true;
     this.#options.onFull?.(this);
   }
@@ -254,6 +263,6 @@ const emptyWatch = (): Watch => ({
   names: noNames,
   version: '',
   nonce: '',
-  asked: false,
-  answered: false,
+  isRequested: false,
+  isReceived: false,
 });

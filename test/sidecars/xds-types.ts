@@ -2,7 +2,7 @@
 export const kinds = ['CDS', 'EDS', 'LDS', 'RDS'] as const;
 export type Kind = (typeof kinds)[number];
 
-export type Protocol = 'sotw' | 'delta';
+export type XdsProtocol = 'sotw' | 'delta';
 
 const prefix = 'type.googleapis.com/';
 
@@ -24,7 +24,7 @@ export const isWildcard = (kind: Kind): kind is 'CDS' | 'LDS' => kind === 'CDS' 
 /** Clusters refer to requested endpoints, listeners to requested routes. */
 export const followedBy: Readonly<Record<'CDS' | 'LDS', 'EDS' | 'RDS'>> = { CDS: 'EDS', LDS: 'RDS' };
 
-export const methodPath: Readonly<Record<Protocol, string>> = {
+export const methodPath: Readonly<Record<XdsProtocol, string>> = {
   sotw: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };

@@ -46,11 +46,11 @@ export class AdminInterface {
       return;
     }
     const { status, body } =
-      this.behaviour === 'fails' ? { status: 500, body: 'told to fail' } : this.#answer(method, url);
+      this.behaviour === 'fails' ? { status: 500, body: 'told to fail' } : this.#respond(method, url);
     response.writeHead(status, { connection: 'close', 'content-type': 'text/plain' }).end(`${body}\n`);
   }
 
-  #answer(method: string | undefined, path: string): { status: number; body: string } {
+  #respond(method: string | undefined, path: string): { status: number; body: string } {
     if (method === 'POST') return this.#order(path);
     if (path === '/ready') return { status: this.state === 'LIVE' ? 200 : 503, body: this.state };
     if (path === '/server_info') return { status: 200, body: JSON.stringify(this.#serverInfo()) };

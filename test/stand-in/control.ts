@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../harness/eventually.ts';
 import { readLines } from './lines.ts';
-import { type Beginning, controlSocketName, type Hello, type Order, type Told } from './orders.ts';
+import { type Beginning, controlSocketName, type Hello, type Order, type StandInReport } from './orders.ts';
 
 /** Value for `--binaryPath`. */
 export const standInBinary = join(import.meta.dirname, 'envoy');
@@ -12,31 +12,33 @@ export const standInBinary = join(import.meta.dirname, 'envoy');
 /** A connected stand-in. */
 export class StandInProcess {
   readonly hello: Hello;
-  readonly told: Told[] = [];
-  gone = false;
+  readonly reports: StandInReport[] = [];
+  hasExited = false;
   readonly #socket: Socket;
 
   constructor(hello: Hello, socket: Socket) {
     this.hello = hello;
     this.#socket = socket;
     socket.once('close', () => {
-      this.gone = true;
+      this.hasExited = true;
     });
   }
 
   /** Sends a command; waits until it was executed or the process has ended. */
   async order(order: Order): Promise<void> {
-    const before = this.#obeyed();
+    const previouslyObeyed = this.#obeyed();
     this.#socket.write(`${JSON.stringify(order)}\n`);
-    await eventually(`${order.order} is done`, () => this.gone || this.#obeyed() > before, { everyMs: 2 });
+    await eventually(`${order.order} is done`, () => this.hasExited || this.#obeyed() > previouslyObeyed, {
+      everyMs: 2,
+    });
   }
 
   signals(): string[] {
-    return this.told.flatMap((told) => (told.told === 'signal' ? [told.signal] : []));
+    return this.reports.flatMap((report) => (report.report === 'signal' ? [report.signal] : []));
   }
 
   #obeyed(): number {
-    return this.told.filter(({ told }) => told === 'obeyed').length;
+    return this.reports.filter(({ report }) => report === 'obeyed').length;
   }
 }
 
@@ -67,7 +69,7 @@ export class Control {
 
   /** Running stand-ins that serve or start to serve. */
   get serving(): StandInProcess[] {
-    return this.seen.filter(({ hello, gone }) => hello.mode === 'serve' && !gone);
+    return this.seen.filter(({ hello, hasExited }) => hello.mode === 'serve' && !hasExited);
   }
 
   /** Waits for a stand-in that serves with this epoch and, if given, this base ID. */
@@ -86,7 +88,7 @@ export class Control {
     let process: StandInProcess | undefined;
     readLines(socket, async (line) => {
       if (process !== undefined) {
-        process.told.push(JSON.parse(line) as Told);
+        process.reports.push(JSON.parse(line) as StandInReport);
         return;
       }
       process = new StandInProcess(JSON.parse(line) as Hello, socket);

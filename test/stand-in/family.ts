@@ -51,15 +51,15 @@ export class SharedMemory {
 /** A child's connection to its parent. */
 export class Parent {
   readonly #socket: Socket;
-  readonly #answers: (() => void)[] = [];
-  #toldToLeave = false;
+  readonly #waiting: (() => void)[] = [];
+  #isTerminating = false;
 
   private constructor(socket: Socket, onEarlyDeath: () => void) {
     this.#socket = socket;
-    readLines(socket, () => this.#answers.shift()?.());
+    readLines(socket, () => this.#waiting.shift()?.());
     socket.once('close', () => {
-      for (const answer of this.#answers.splice(0)) answer();
-      if (!this.#toldToLeave) onEarlyDeath();
+      for (const resolve of this.#waiting.splice(0)) resolve();
+      if (!this.#isTerminating) onEarlyDeath();
     });
   }
 
@@ -76,11 +76,11 @@ export class Parent {
   }
 
   /** Resolves when the request was executed, or the parent has exited. */
-  ask(request: Request): Promise<void> {
-    if (request === 'terminate') this.#toldToLeave = true;
+  request(request: Request): Promise<void> {
+    if (request === 'terminate') this.#isTerminating = true;
     if (this.#socket.destroyed) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#answers.push(resolve);
+      this.#waiting.push(resolve);
       this.#socket.write(`${request}\n`);
     });
   }
@@ -89,12 +89,12 @@ export class Parent {
 /** Accepts requests of a child. Rejects if another epoch uses the socket, at which Envoy exits. */
 export function listenForChild(
   { epoch, baseId }: { epoch: number; baseId: number },
-  on: { readonly attached: () => void; readonly asked: (request: Request) => Promise<void> },
+  on: { readonly attached: () => void; readonly onRequest: (request: Request) => Promise<void> },
 ): Promise<Server> {
   const server = createServer((socket) => {
     on.attached();
     readLines(socket, async (line) => {
-      await on.asked(line as Request);
+      await on.onRequest(line as Request);
       socket.write('done\n');
     });
   });

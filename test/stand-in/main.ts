@@ -5,19 +5,19 @@ import { AdminInterface } from './admin.ts';
 import { listenForChild, Parent, SharedMemory } from './family.ts';
 import { adminAddressOf, hotRestartVersion, parseFlags, type StandInFlags } from './flags.ts';
 import { readLines } from './lines.ts';
-import { type Beginning, controlSocketName, type Hello, type Order, type Told } from './orders.ts';
+import { type Beginning, controlSocketName, type Hello, type Order, type StandInReport } from './orders.ts';
 
 /** Time after which an orphaned child aborts when its parent exits early: 5 s to its next call, and ten attempts of 1 s (fact 4). */
-const doomedMs = 15_000;
+const orphanedMs = 15_000;
 /** A child without parent makes ten attempts, a second apart (§2). The stand-in waits less, because no test depends on it. */
 const noParentMs = 300;
 
-function say(level: 'info' | 'warning' | 'error' | 'critical', text: string): void {
+function logLine(level: 'info' | 'warning' | 'error' | 'critical', text: string): void {
   process.stderr.write(`${new Date().toISOString()}\t${level}\tenvoy main\t${text}\n`);
 }
 
 /** Prints an error message and exits as Envoy does. */
-function leave(code: number, lastWords?: string): void {
+function exitWithMessage(code: number, lastWords?: string): void {
   if (lastWords === undefined) process.exit(code);
   process.stderr.write(`${lastWords}\n`, () => process.exit(code));
 }
@@ -34,21 +34,21 @@ class StandIn {
     this.#flags = flags;
     this.#memory = new SharedMemory(flags.baseId);
     this.#admin = new AdminInterface(flags, (path) => {
-      this.#tell({ told: 'admin', path });
-      if (path === '/quitquitquit') setImmediate(() => leave(0));
+      this.#sendReport({ report: 'admin', path });
+      if (path === '/quitquitquit') setImmediate(() => exitWithMessage(0));
     });
   }
 
   async run(): Promise<void> {
     const beginning = await this.#report();
     this.#handleSignals(beginning.ignores ?? []);
-    if (beginning.exit !== undefined) return leave(beginning.exit.code, beginning.exit.lastWords);
+    if (beginning.exit !== undefined) return exitWithMessage(beginning.exit.code, beginning.exit.lastWords);
     const { mode, configFile, configYaml } = this.#flags;
     // Such a validation has no admin interface.
-    if (mode === 'validate' && configFile === '' && configYaml !== '') return leave(0, `configuration '' OK`);
+    if (mode === 'validate' && configFile === '' && configYaml !== '') return exitWithMessage(0, `configuration '' OK`);
     const address = adminAddressOf(configFile);
-    if (mode === 'validate') return leave(0, `configuration '${configFile}' OK`);
-    say('info', `initializing epoch ${this.#flags.epoch}`);
+    if (mode === 'validate') return exitWithMessage(0, `configuration '${configFile}' OK`);
+    logLine('info', `initializing epoch ${this.#flags.epoch}`);
     if (!(await this.#join())) return;
     if (beginning.noAdmin !== true) await this.#admin.open(address);
     if (beginning.live !== 'on order') await this.#goLive();
@@ -80,11 +80,11 @@ class StandIn {
     try {
       await listenForChild(this.#flags, {
         // Its own parent exits at once when a child attaches (fact 5).
-        attached: () => void this.#parent?.ask('terminate'),
-        asked: (request) => this.#serveChild(request),
+        attached: () => void this.#parent?.request('terminate'),
+        onRequest: (request) => this.#serveChild(request),
       });
     } catch {
-      leave(1, `unable to bind domain socket with base_id=${this.#flags.baseId}, id=${epoch % 3}, errno=98`);
+      exitWithMessage(1, `unable to bind domain socket with base_id=${this.#flags.baseId}, id=${epoch % 3}, errno=98`);
       return false;
     }
     if (epoch === 0) {
@@ -92,18 +92,18 @@ class StandIn {
       return true;
     }
     if (this.#memory.initializing) {
-      leave(1, 'previous envoy process is still initializing');
+      exitWithMessage(1, 'previous envoy process is still initializing');
       return false;
     }
     this.#memory.initializing = true;
     try {
-      this.#parent = await Parent.attach(this.#flags, () => this.#doom());
+      this.#parent = await Parent.attach(this.#flags, () => this.#abortLater());
     } catch {
-      say('warning', 'hot restart sendmsg() connection refused, retrying');
+      logLine('warning', 'hot restart sendmsg() connection refused, retrying');
       setTimeout(() => process.kill(process.pid, 'SIGABRT'), noParentMs);
       return false;
     }
-    await this.#parent.ask('give up admin');
+    await this.#parent.request('give up admin');
     return true;
   }
 
@@ -112,43 +112,43 @@ class StandIn {
     this.#live = true;
     if (this.#flags.epoch > 0) this.#memory.initializing = false;
     this.#admin.state = 'LIVE';
-    say('info', 'starting main dispatch loop');
-    this.#tell({ told: 'live' });
+    logLine('info', 'starting main dispatch loop');
+    this.#sendReport({ report: 'live' });
     const parent = this.#parent;
-    await parent?.ask('drain');
-    if (parent !== undefined) setTimeout(() => void parent.ask('terminate'), this.#flags.parentShutdownMs);
+    await parent?.request('drain');
+    if (parent !== undefined) setTimeout(() => void parent.request('terminate'), this.#flags.parentShutdownMs);
   }
 
   async #serveChild(request: 'give up admin' | 'drain' | 'terminate'): Promise<void> {
     if (request === 'give up admin') {
-      say('warning', 'shutting down admin due to child startup');
+      logLine('warning', 'shutting down admin due to child startup');
       await this.#admin.close();
     }
-    if (request === 'drain') say('warning', 'closing and draining listeners');
+    if (request === 'drain') logLine('warning', 'closing and draining listeners');
     if (request === 'terminate') {
-      say('warning', 'shutting down due to child request');
-      setImmediate(() => leave(0));
+      logLine('warning', 'shutting down due to child request');
+      setImmediate(() => exitWithMessage(0));
     }
   }
 
-  #doom(): void {
-    say('error', 'hot restart sendmsg() connection refused, retrying');
-    setTimeout(() => process.kill(process.pid, 'SIGABRT'), doomedMs);
+  #abortLater(): void {
+    logLine('error', 'hot restart sendmsg() connection refused, retrying');
+    setTimeout(() => process.kill(process.pid, 'SIGABRT'), orphanedMs);
   }
 
   #handleSignals(ignored: readonly string[]): void {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, async () => {
-        this.#tell({ told: 'signal', signal });
+        this.#sendReport({ report: 'signal', signal });
         if (ignored.includes(signal)) return;
-        say('warning', `caught ENVOY_${signal}`);
+        logLine('warning', `caught ENVOY_${signal}`);
         // A child that is not live stops the parent, too (fact 3).
-        await this.#parent?.ask('terminate');
-        leave(0);
+        await this.#parent?.request('terminate');
+        exitWithMessage(0);
       });
     }
     for (const signal of ['SIGHUP', 'SIGUSR1'] as const) {
-      process.on(signal, () => this.#tell({ told: 'signal', signal }));
+      process.on(signal, () => this.#sendReport({ report: 'signal', signal }));
     }
   }
 
@@ -158,7 +158,7 @@ class StandIn {
         await this.#goLive();
         break;
       case 'exit':
-        return leave(order.code, order.lastWords);
+        return exitWithMessage(order.code, order.lastWords);
       case 'crash':
         process.removeAllListeners(order.signal);
         process.kill(process.pid, order.signal);
@@ -182,11 +182,11 @@ class StandIn {
         this.#memory.initializing = true;
         break;
     }
-    this.#tell({ told: 'obeyed' });
+    this.#sendReport({ report: 'obeyed' });
   }
 
-  #tell(told: Told): void {
-    this.#control?.write(`${JSON.stringify(told)}\n`);
+  #sendReport(report: StandInReport): void {
+    this.#control?.write(`${JSON.stringify(report)}\n`);
   }
 }
 
@@ -206,6 +206,6 @@ try {
   else await new StandIn(flags).run();
 } catch (error) {
   const words = error instanceof Error ? error.message : String(error);
-  say('critical', `error \`${words}\` initializing config`);
-  leave(1, words);
+  logLine('critical', `error \`${words}\` initializing config`);
+  exitWithMessage(1, words);
 }

@@ -44,9 +44,9 @@ export type Order =
   | { readonly order: 'refuse children' };
 
 /** Messages after the hello. */
-export type Told =
-  | { readonly told: 'live' | 'obeyed' }
+export type StandInReport =
+  | { readonly report: 'live' | 'obeyed' }
   /** A signal was received, ignored or not. */
-  | { readonly told: 'signal'; readonly signal: NodeJS.Signals }
+  | { readonly report: 'signal'; readonly signal: NodeJS.Signals }
   /** The admin interface accepted a command. */
-  | { readonly told: 'admin'; readonly path: string };
+  | { readonly report: 'admin'; readonly path: string };

@@ -2,8 +2,8 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
-import { storyActors, storyAnchor } from '../model/causal-chain.ts';
-import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
+import { chainActors, chainAnchor } from '../model/causal-chain.ts';
+import { chooseActor, chosenActor, now, place, recording, state } from '../model/place.ts';
 import {
   type ActorGroup,
   type ActorNode,
@@ -13,22 +13,22 @@ import {
   findActors,
   isGroup,
 } from '../model/recording/actor-tree.ts';
-import { departed } from '../model/recording/recently-ended.ts';
-import { durationInWords, regionsOf, stateInWords } from '../model/recording/words.ts';
+import { recentlyEnded } from '../model/recording/recently-ended.ts';
+import { durationText, regionsOf, stateText } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
-import { moreInWords } from '../parts/more.ts';
+import { moreText } from '../parts/more.ts';
 
-const newForMs = 1_500;
+const maxNewMs = 1_500;
 /** The filter finds further members. */
-const listed = 60;
+const maxListedMembers = 60;
 const maxMarks = 24;
 const maxStates = 8;
 /** Longer states are cut off and not split into path segments. */
 const maxStateChars = 400;
 const maxIndent = 6;
 
-const searched = signal('');
+const filterText = signal('');
 const openGroups = signal<ReadonlySet<string>>(new Set());
 const filters = signal<Readonly<Record<string, string>>>({});
 
@@ -37,12 +37,12 @@ export function Actors(): JSX.Element {
   const open = recording.value;
   const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
   const whole = actorTree(living);
-  const isCut = whole.leftOut > 0 || whole.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
+  const isCut = whole.omittedActors > 0 || whole.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
   // The filter applies only while actors are left out.
-  const text = isCut ? searched.value : '';
-  const { rows, leftOut } = text.trim() === '' ? whole : findActors(living.values(), text);
-  const chosen = isCut ? unlisted(rows, living.get(chosenActor.value ?? '')) : undefined;
-  const gone = open === undefined ? [] : departed(open, place.value);
+  const text = isCut ? filterText.value : '';
+  const { rows, omittedActors } = text.trim() === '' ? whole : findActors(living.values(), text);
+  const chosen = isCut ? chosenIfOmitted(rows, living.get(chosenActor.value ?? '')) : undefined;
+  const ended = open === undefined ? [] : recentlyEnded(open, place.value);
   return (
     <section class="pane actors" aria-labelledby="actors-heading">
       <header class="pane-head">
@@ -62,16 +62,16 @@ export function Actors(): JSX.Element {
             ),
           )}
           {chosen !== undefined && <Actor key="chosen" node={{ actor: chosen, depth: 0, effects: [] }} />}
-          {gone.map(({ actor, status }) => (
+          {ended.map(({ actor, status }) => (
             <li class="actor gone" key={`gone ${actor}`}>
               <span class="actor-name">{actor}</span>
               <span class="muted">{status === 'error' ? 'failed' : status}</span>
             </li>
           ))}
         </ul>
-        {leftOut > 0 && <p class="muted actors-more">{moreInWords(leftOut, 'use the filter')}</p>}
+        {omittedActors > 0 && <p class="muted actors-more">{moreText(omittedActors, 'use the filter')}</p>}
         {rows.length === 0 && text !== '' && <p class="empty">No actor matches the filter.</p>}
-        {living.size === 0 && gone.length === 0 && open !== undefined && (
+        {living.size === 0 && ended.length === 0 && open !== undefined && (
           <p class="empty">{place.value < 0 ? 'No events yet.' : 'No active actors.'}</p>
         )}
       </div>
@@ -79,7 +79,7 @@ export function Actors(): JSX.Element {
   );
 }
 
-function unlisted(rows: ActorTree['rows'], chosen: ActorSnapshot | undefined): ActorSnapshot | undefined {
+function chosenIfOmitted(rows: ActorTree['rows'], chosen: ActorSnapshot | undefined): ActorSnapshot | undefined {
   const isListed =
     chosen === undefined || rows.some((row) => (isGroup(row) ? row.actors.includes(chosen) : row.actor === chosen));
   return isListed ? undefined : chosen;
@@ -92,9 +92,9 @@ function Filter(): JSX.Element {
         type="search"
         aria-label="Filter actors by name, state or machine"
         placeholder="name, state or machine"
-        value={searched.value}
+        value={filterText.value}
         onInput={({ currentTarget }) => {
-          searched.value = currentTarget.value;
+          filterText.value = currentTarget.value;
         }}
       />
     </div>
@@ -110,7 +110,7 @@ function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }
         <Timer key={`${timer.timer} ${timer.state}`} timer={timer} />
       ))}
       {timers.length > maxMarks && (
-        <p class="muted actors-more">{moreInWords(timers.length - maxMarks, 'search for kind:timer-started')}</p>
+        <p class="muted actors-more">{moreText(timers.length - maxMarks, 'search for kind:timer-started')}</p>
       )}
       {effects.length > 0 && (
         <ul class="effects" aria-label={`Effects of ${actor.actor}`}>
@@ -119,9 +119,7 @@ function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }
               {effect}
             </li>
           ))}
-          {effects.length > maxMarks && (
-            <li class="muted">{moreInWords(effects.length - maxMarks, 'use the filter')}</li>
-          )}
+          {effects.length > maxMarks && <li class="muted">{moreText(effects.length - maxMarks, 'use the filter')}</li>}
         </ul>
       )}
     </li>
@@ -138,15 +136,15 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
       data-actor={actor.actor}
       data-state-name={actor.state}
       aria-pressed={chosen}
-      onClick={() => choose(actor.actor)}
+      onClick={() => chooseActor(actor.actor)}
     >
       <span class="lamp" data-phase={recording.value?.lanes.phaseOf(actor)} />
       <span class="actor-name">
         {actor.actor}
-        <StoryCount actors={[actor]} />
+        <ChainCount actors={[actor]} />
       </span>
       <span class="actor-time" title="Time in this state">
-        {since === undefined ? '' : durationInWords(Math.max(0, now.value - since))}
+        {since === undefined ? '' : durationText(Math.max(0, now.value - since))}
       </span>
       <State of={actor} />
     </button>
@@ -154,9 +152,9 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
 }
 
 /** Number of records about these actors in the shown causal chain. */
-function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): JSX.Element | null {
-  if (storyAnchor.value === undefined) return null;
-  const count = actors.reduce((sum, { actor }) => sum + (storyActors.value.get(actor) ?? 0), 0);
+function ChainCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): JSX.Element | null {
+  if (chainAnchor.value === undefined) return null;
+  const count = actors.reduce((sum, { actor }) => sum + (chainActors.value.get(actor) ?? 0), 0);
   if (count === 0) return null;
   return (
     <span class="story-count" title={`${count} records of the causal chain`}>
@@ -168,7 +166,7 @@ function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): 
 
 /** Shows the innermost state, and its parent states in small type. */
 function State({ of }: { readonly of: ActorSnapshot }): JSX.Element {
-  if (of.state === '') return <span class="state-name muted">{recording.value?.withoutState(of.machine)}</span>;
+  if (of.state === '') return <span class="state-name muted">{recording.value?.missingStateReason(of.machine)}</span>;
   if (of.state.length > maxStateChars) return <span class="state-name">{`${of.state.slice(0, maxStateChars)}…`}</span>;
   return (
     <span class="state-name">
@@ -193,14 +191,14 @@ function Timer({ timer: { timer, ms, startedAt } }: { readonly timer: RunningTim
     <div
       class="actor-timer"
       data-timer={timer}
-      title={`Timer ${timer}: ${durationInWords(left)} of ${durationInWords(ms)} left`}
+      title={`Timer ${timer}: ${durationText(left)} of ${durationText(ms)} left`}
     >
       <Icon name="timer" />
       <span class="timer-name">{timer}</span>
       <span class="timer-bar">
         <span style={{ transform: `scaleX(${ms === 0 ? 0 : left / ms})` }} />
       </span>
-      <span class="timer-left">{durationInWords(left)}</span>
+      <span class="timer-left">{durationText(left)}</span>
     </div>
   );
 }
@@ -214,18 +212,18 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
         <Icon name={isOpen ? 'opened' : 'closed'} />
         <span class="actor-name">
           {group.name}
-          <StoryCount actors={group.actors} />
+          <ChainCount actors={group.actors} />
         </span>
         <span class="badge">{group.actors.length}</span>
         <span class="state-name">
           {group.counts.slice(0, maxStates).map(({ state: name, n }) => (
             <span class="region" key={name}>
               <span class="count">{n}</span>{' '}
-              {stateInWords(name) || recording.value?.withoutState(group.actors[0]!.machine)}
+              {stateText(name) || recording.value?.missingStateReason(group.actors[0]!.machine)}
             </span>
           ))}
           {group.counts.length > maxStates && (
-            <span class="region muted">{moreInWords(group.counts.length - maxStates, 'open the group')}</span>
+            <span class="region muted">{moreText(group.counts.length - maxStates, 'open the group')}</span>
           )}
         </span>
       </button>
@@ -238,9 +236,9 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
 function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
   const filter = ownValue(filters.value, group.name) ?? '';
   const found = filterGroup(group, filter);
-  const shown = found.slice(0, listed);
+  const shown = found.slice(0, maxListedMembers);
   // The chosen actor stays in the list at any position.
-  const chosen = found.slice(listed).find(({ actor }) => actor === chosenActor.value);
+  const chosen = found.slice(maxListedMembers).find(({ actor }) => actor === chosenActor.value);
   return (
     <div class="members">
       <input
@@ -259,7 +257,9 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
           </li>
         ))}
       </ul>
-      {found.length > listed && <p class="muted">{moreInWords(found.length - listed, 'use the filter')}</p>}
+      {found.length > maxListedMembers && (
+        <p class="muted">{moreText(found.length - maxListedMembers, 'use the filter')}</p>
+      )}
       {found.length === 0 && <p class="muted">No match.</p>}
     </div>
   );
@@ -273,5 +273,5 @@ function toggle(name: string): void {
 
 function isNew({ spawnedAt, spawned }: ActorSnapshot): boolean {
   const first = recording.value?.seqAt(0) ?? 0;
-  return spawned > first && spawned > 1 && now.value - spawnedAt < newForMs;
+  return spawned > first && spawned > 1 && now.value - spawnedAt < maxNewMs;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import {
-  around,
-  firstScale,
+  boundingBoxOf,
+  initialScale,
   maxScale,
   minScale,
   scaleToFit,
@@ -15,8 +15,8 @@ test('the scale to fit shows the complete chart on both axes', () => {
 });
 
 test('a chart of any size is first shown at a readable scale', () => {
-  expect(firstScale({ width: 10_000, height: 100 }, { width: 500, height: 500 })).toBe(0.8);
-  expect(firstScale({ width: 100, height: 100 }, { width: 500, height: 500 })).toBe(1);
+  expect(initialScale({ width: 10_000, height: 100 }, { width: 500, height: 500 })).toBe(0.8);
+  expect(initialScale({ width: 100, height: 100 }, { width: 500, height: 500 })).toBe(1);
 });
 
 test('zooming a chart stops at the minimum and maximum scale', () => {
@@ -42,9 +42,9 @@ test('a part of a chart that is larger than the viewport is shown from its begin
 });
 
 test('an empty list of boxes has no bounding box', () => {
-  expect(around([])).toBeUndefined();
+  expect(boundingBoxOf([])).toBeUndefined();
   expect(
-    around([
+    boundingBoxOf([
       { x: 1, y: 5, width: 2, height: 2 },
       { x: 2, y: 1, width: 9, height: 3 },
     ]),

@@ -1,5 +1,5 @@
 /** Scales and scroll positions of the visible part of a chart, in CSS pixels unless noted otherwise. */
-import type { Box } from './chart-picture.ts';
+import type { StateBox } from './chart-picture.ts';
 
 export interface Size {
   readonly width: number;
@@ -9,22 +9,22 @@ export interface Size {
 export const minScale = 0.1;
 export const maxScale = 3;
 /** Smallest scale at which texts of 12 pixels are readable. */
-const leastScale = 0.8;
+const minReadableScale = 0.8;
 /** Scale at which these texts have 9 pixels, the minimum for reading. */
-const nineScale = 0.75;
+const ninePixelScale = 0.75;
 
 export function scaleToFit(chart: Size, viewport: Size): number {
   return clamp(Math.min(viewport.width / chart.width, viewport.height / chart.height), minScale, 1.25);
 }
 
 /** The initial scale of a chart: as large as its width allows, but readable. */
-export function firstScale(chart: Size, viewport: Size): number {
-  return clamp(viewport.width / chart.width, leastScale, 1);
+export function initialScale(chart: Size, viewport: Size): number {
+  return clamp(viewport.width / chart.width, minReadableScale, 1);
 }
 
 /** The scale that shows the complete chart if it is readable, else the smallest readable scale. */
 export function readableScale(chart: Size, viewport: Size): number {
-  return Math.max(scaleToFit(chart, viewport), nineScale);
+  return Math.max(scaleToFit(chart, viewport), ninePixelScale);
 }
 
 export function zoomed(scale: number, factor: number): number {
@@ -32,8 +32,8 @@ export function zoomed(scale: number, factor: number): number {
 }
 
 /** Scroll position on one axis that keeps the point at `at` (distance from the viewport's edge) in place while the scale changes. */
-export function scrollToKeep(scroll: number, at: number, before: number, after: number): number {
-  return ((scroll + at) * after) / before - at;
+export function scrollToKeep(scroll: number, at: number, oldScale: number, newScale: number): number {
+  return ((scroll + at) * newScale) / oldScale - at;
 }
 
 /**
@@ -54,7 +54,7 @@ export function scrollToShow(
 }
 
 /** The smallest box around the given ones; `undefined` without boxes. */
-export function around(boxes: readonly Box[]): Box | undefined {
+export function boundingBoxOf(boxes: readonly StateBox[]): StateBox | undefined {
   if (boxes.length === 0) return undefined;
   const x = Math.min(...boxes.map((box) => box.x));
   const y = Math.min(...boxes.map((box) => box.y));

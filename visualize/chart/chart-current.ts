@@ -2,7 +2,7 @@ import { computed } from '@preact/signals';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
-import { type StepRecord, stepsBefore, type Taken, takenAt } from './chart-steps.ts';
+import { type StepRecord, stepsBefore, type TakenTransitions, takenAt } from './chart-steps.ts';
 
 /** The actor whose chart is shown: the chosen one, or the first with a chart. If all actors have ended, the last one that ended. */
 export const shownActor = computed<string | undefined>(() => {
@@ -43,13 +43,13 @@ export function stepsOf(actor: string): Iterable<{ readonly index: number; reado
   return recording.value === undefined ? [] : stepsBefore(recording.value, actor, place.value);
 }
 
-export function takenNow({ actor, spawned }: ActorSnapshot): Taken {
+export function currentTransitions({ actor, spawned }: ActorSnapshot): TakenTransitions {
   if (recording.value === undefined) return { now: [], last: [] };
   return takenAt(recording.value, actor, spawned, place.value);
 }
 
 /** Index of the record with which an actor entered its state; -1 if the actor entered it before the trace began. */
-export function sinceIndex({ actor, spawned }: ActorSnapshot): number {
+export function stateEntryIndex({ actor, spawned }: ActorSnapshot): number {
   const open = recording.value;
   const index = open?.lastIndexAbout(actor, ['transition'], place.value + 1) ?? -1;
   return (open?.seqAt(index) ?? 0) >= spawned ? index : -1;

@@ -4,24 +4,26 @@ import { computed, signal } from '@preact/signals';
 import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
 import { openFor } from '../../src/debugger/statechart/fold-statechart.ts';
 import { ownValue } from '../../src/runtime/json-object.ts';
-import { remember, remembered } from '../model/page-storage.ts';
+import { storedValue, storeValue } from '../model/page-storage.ts';
 import { session, size } from '../model/place.ts';
 import { definitionOf } from './chart-current.ts';
 import { activeLeaves } from './chart-lights.ts';
 import { adoptStyleOf } from './chart-picture.ts';
 
-const wanted = signal(remembered('charts'));
+const pictureChoice = signal(storedValue('charts'));
 
 /** Whether charts show their complete definitions, which is the default for a trace without records. */
-export const showsWhole = computed(() => (wanted.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole');
+export const showsCompleteCharts = computed(
+  () => (pictureChoice.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole',
+);
 
 /** States that the user has opened, by machine: their numbers, and `wholeRows`. */
-const opened = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
+const openedStates = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
 
-export function toggleWhole(): void {
-  const next = showsWhole.value ? 'brief' : 'whole';
-  wanted.value = next;
-  remember('charts', next);
+export function toggleCompleteCharts(): void {
+  const next = showsCompleteCharts.value ? 'brief' : 'whole';
+  pictureChoice.value = next;
+  storeValue('charts', next);
 }
 
 /** Brief or complete picture of a machine with an actor in this state; `undefined` if the machine has no picture. */
@@ -29,15 +31,15 @@ export function shownPicture(machine: string, state: string): string | undefined
   const chart = definitionOf(machine);
   const brief = ownValue(session.value?.briefCharts, machine) ?? [];
   const found =
-    showsWhole.value || chart === undefined
+    showsCompleteCharts.value || chart === undefined
       ? undefined
-      : briefFor(chart, brief, activeLeaves(chart, state), ownValue(opened.value, machine) ?? []);
+      : briefFor(chart, brief, activeLeaves(chart, state), ownValue(openedStates.value, machine) ?? []);
   const whole = ownValue(session.value?.charts, machine);
   if (whole !== undefined && found !== undefined) adoptStyleOf(whole);
   return found?.text ?? whole;
 }
 
-export function whyNoPicture(machine: string): string {
+export function missingPictureReason(machine: string): string {
   return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not contain its definition';
 }
 
@@ -45,23 +47,23 @@ export function whyNoPicture(machine: string): string {
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;
-  const before = ownValue(opened.value, machine) ?? [];
+  const openedNumbers = ownValue(openedStates.value, machine) ?? [];
   const at = number ?? wholeRows;
-  const after = before.includes(at)
-    ? before.filter((one) => one !== at)
-    : [...before, at, ...(number === undefined ? [] : openFor(chart, [number]))];
-  opened.value = { ...opened.value, [machine]: [...new Set(after)] };
-  remember('opened-states', JSON.stringify(opened.value));
+  const after = openedNumbers.includes(at)
+    ? openedNumbers.filter((one) => one !== at)
+    : [...openedNumbers, at, ...(number === undefined ? [] : openFor(chart, [number]))];
+  openedStates.value = { ...openedStates.value, [machine]: [...new Set(after)] };
+  storeValue('opened-states', JSON.stringify(openedStates.value));
 }
 
-export function isOpened(machine: string, number: number | undefined): boolean {
-  return ownValue(opened.value, machine)?.includes(number ?? wholeRows) === true;
+export function isOpenedByUser(machine: string, number: number | undefined): boolean {
+  return ownValue(openedStates.value, machine)?.includes(number ?? wholeRows) === true;
 }
 
 /** Data stored by another version of the page may have any form. */
 function readOpened(): Readonly<Record<string, readonly number[]>> {
   try {
-    const read: unknown = JSON.parse(remembered('opened-states') ?? '{}');
+    const read: unknown = JSON.parse(storedValue('opened-states') ?? '{}');
     const entries = Object.entries(read ?? {}).filter(([, numbers]) => Array.isArray(numbers));
     return Object.fromEntries(entries as [string, number[]][]);
   } catch {

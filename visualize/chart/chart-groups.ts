@@ -22,7 +22,7 @@ export const maxChartGroups = 150;
 
 export interface ChartGroups {
   readonly groups: readonly ChartGroup[];
-  readonly leftOut: number;
+  readonly omittedActors: number;
 }
 
 /** Groups the charts of living actors. Effects have no chart. */
@@ -33,7 +33,7 @@ export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroups {
     groupsOf(members, families === undefined),
   );
   const groups = all.slice(0, maxChartGroups);
-  return { groups, leftOut: all.slice(maxChartGroups).reduce((sum, group) => sum + group.actors.length, 0) };
+  return { groups, omittedActors: all.slice(maxChartGroups).reduce((sum, group) => sum + group.actors.length, 0) };
 }
 
 function groupsOf(members: readonly ActorSnapshot[], areByMachine: boolean): ChartGroup[] {
@@ -65,10 +65,10 @@ function membersBy(
 /** Number of actors in each state by path; includes actors in child states. */
 export function countsByState(actors: Iterable<ActorSnapshot>): Map<string, number> {
   // Many actors share few states, so each state is parsed only once.
-  const whole = new Map<string, number>();
-  for (const { state } of actors) whole.set(state, (whole.get(state) ?? 0) + 1);
+  const countsByStateText = new Map<string, number>();
+  for (const { state } of actors) countsByStateText.set(state, (countsByStateText.get(state) ?? 0) + 1);
   const counts = new Map<string, number>();
-  for (const [state, count] of whole) {
+  for (const [state, count] of countsByStateText) {
     const paths = new Set<string>();
     for (const leaf of state === '' ? [] : state.split(' | ')) {
       const names = leaf.split('.');

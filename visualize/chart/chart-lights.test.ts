@@ -2,7 +2,14 @@ import { expect, test } from 'vitest';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chartGroups, countsByState, maxChartGroups, maxFamilies } from './chart-groups.ts';
-import { activeLeaves, activeStates, chartInWords, countdownsAt, leftInWords, nextInWords } from './chart-lights.ts';
+import {
+  activeLeaves,
+  activeStates,
+  chartText,
+  countdownsAt,
+  nextTransitionTexts,
+  remainingTimeText,
+} from './chart-lights.ts';
 
 /** States of machine m: off, on.(slow, fast). */
 const chart: Statechart = {
@@ -36,10 +43,10 @@ test('the leaves of parallel regions are all active', () => {
 test('a timer counts down at all of its transitions, and stops at its end', () => {
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
   expect(countdownsAt(chart, timers, 2000)).toEqual([
-    { timer: 'warmUp', transitions: [1, 2], leftMs: 3000, left: 0.75 },
+    { timer: 'warmUp', transitions: [1, 2], leftMs: 3000, remainingShare: 0.75 },
   ]);
-  expect(countdownsAt(chart, timers, 9000)[0]).toMatchObject({ leftMs: 0, left: 0 });
-  expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ leftMs: 4000, left: 1 });
+  expect(countdownsAt(chart, timers, 9000)[0]).toMatchObject({ leftMs: 0, remainingShare: 0 });
+  expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ leftMs: 4000, remainingShare: 1 });
 });
 
 test('a timer of another state with the same name is not counted down', () => {
@@ -47,7 +54,7 @@ test('a timer of another state with the same name is not counted down', () => {
 });
 
 test('the remaining time of a timer has a precision that fits its length', () => {
-  expect([3210, 59_999, 119_000, 300_000].map(leftInWords)).toEqual([
+  expect([3210, 59_999, 119_000, 300_000].map(remainingTimeText)).toEqual([
     '3.2 s left',
     '60 s left',
     '119 s left',
@@ -56,8 +63,8 @@ test('the remaining time of a timer has a precision that fits its length', () =>
 });
 
 test('the next transitions are listed with guards and without ignored events', () => {
-  expect(nextInWords(chart, 'off')).toEqual(['switch.on [hasPower] → on.slow']);
-  expect(nextInWords(chart, 'on.slow')).toEqual([
+  expect(nextTransitionTexts(chart, 'off')).toEqual(['switch.on [hasPower] → on.slow']);
+  expect(nextTransitionTexts(chart, 'on.slow')).toEqual([
     'after warmUp → on.fast',
     'after warmUp → off',
     'switch.off → off',
@@ -67,7 +74,7 @@ test('the next transitions are listed with guards and without ignored events', (
 
 test('the text of a chart contains its state, its duration, its timers and its next transitions', () => {
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
-  expect(chartInWords(chart, { ...actor('lamp', 'on.slow'), timers }, 1000, 2000)).toBe(
+  expect(chartText(chart, { ...actor('lamp', 'on.slow'), timers }, 1000, 2000)).toBe(
     'lamp: on.slow, since 1.000 s; timer warmUp, 3.0 s left; ' +
       'next: after warmUp → on.fast, after warmUp → off, switch.off → off, bell.rung → no state change',
   );
@@ -86,20 +93,20 @@ test('few actors of a machine have a chart each, many share one, and effects hav
 });
 
 test('too many families are grouped by machine, and the actors of too many groups are counted', () => {
-  const strangers = (count: number, machineOf: (i: number) => string): ActorSnapshot[] =>
+  const unrelatedActors = (count: number, machineOf: (i: number) => string): ActorSnapshot[] =>
     Array.from({ length: count }, (_, i) => ({
       ...actor(`x${i.toString(26).replaceAll(/\d/g, (digit) => 'qrstuvwxyz'[Number(digit)]!)}`, 'off'),
       machine: machineOf(i),
     }));
-  const few = chartGroups(strangers(maxFamilies, () => 'm'));
-  expect([few.groups.length, few.leftOut]).toEqual([maxFamilies, 0]);
-  const one = chartGroups([actor('lamp', 'off'), ...strangers(5_000, () => 'worker')]);
+  const few = chartGroups(unrelatedActors(maxFamilies, () => 'm'));
+  expect([few.groups.length, few.omittedActors]).toEqual([maxFamilies, 0]);
+  const one = chartGroups([actor('lamp', 'off'), ...unrelatedActors(5_000, () => 'worker')]);
   expect(one.groups.map(({ name, actors }) => [name, actors.length])).toEqual([
     ['lamp', 1],
     ['worker', 5_000],
   ]);
-  const many = chartGroups(strangers(5_000, (i) => `machine ${i}`));
-  expect([many.groups.length, many.leftOut]).toEqual([maxChartGroups, 5_000 - maxChartGroups]);
+  const many = chartGroups(unrelatedActors(5_000, (i) => `machine ${i}`));
+  expect([many.groups.length, many.omittedActors]).toEqual([maxChartGroups, 5_000 - maxChartGroups]);
 });
 
 test('a group counts its actors in each state and in its parent states', () => {

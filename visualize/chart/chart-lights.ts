@@ -23,7 +23,7 @@ export interface Countdown {
   readonly transitions: readonly number[];
   readonly leftMs: number;
   /** Decreases from 1 at the start to 0 at the end. */
-  readonly left: number;
+  readonly remainingShare: number;
 }
 
 export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[], t: number): Countdown[] {
@@ -34,26 +34,26 @@ export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[],
         ? [number]
         : [],
     );
-    return { timer, transitions, leftMs, left: ms === 0 ? 0 : leftMs / ms };
+    return { timer, transitions, leftMs, remainingShare: ms === 0 ? 0 : leftMs / ms };
   });
 }
 
 /** `3.2 s left`. */
-export function leftInWords(leftMs: number): string {
+export function remainingTimeText(leftMs: number): string {
   if (leftMs >= 120_000) return `${Math.round(leftMs / 60_000)} min left`;
   return leftMs >= 10_000 ? `${Math.round(leftMs / 1000)} s left` : `${(leftMs / 1000).toFixed(1)} s left`;
 }
 
-export function nextInWords(chart: Statechart, state: string): string[] {
+export function nextTransitionTexts(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const words = chart.transitions
     .filter(({ source, targets, actions }) => active.has(source) && (targets.length > 0 || actions !== undefined))
-    .map((transition) => transitionInWords(chart, transition));
+    .map((transition) => transitionText(chart, transition));
   return [...new Set(words)];
 }
 
 /** Possible next transitions. Those of the innermost state are first, because an operator rarely waits for a transition of the root state. */
-export function waysOn(chart: Statechart, state: string): string[] {
+export function sortedTransitionTexts(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const depth = (number: number): number => {
     const { parent } = chart.states[number]!;
@@ -62,11 +62,11 @@ export function waysOn(chart: Statechart, state: string): string[] {
   const words = chart.transitions
     .filter(({ source, targets }) => active.has(source) && targets.length > 0)
     .sort((a, b) => depth(b.source) - depth(a.source))
-    .map((transition) => transitionInWords(chart, transition));
+    .map((transition) => transitionText(chart, transition));
   return [...new Set(words)];
 }
 
-export function transitionInWords(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {
+export function transitionText(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {
   const trigger = { event: on, timer: `after ${on}`, always: 'always', done: `${on} done`, error: `${on} failed` }[
     kind
   ];
@@ -75,14 +75,14 @@ export function transitionInWords(chart: Statechart, { kind, on, guard, targets 
 }
 
 /** An actor's chart in one sentence, for screen readers. */
-export function chartInWords(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
+export function chartText(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
   const isStateless = chart?.states.length === 1;
   const state = actor.state === '' ? (isStateless ? 'no states' : 'not started') : actor.state;
   const since = `since ${(sinceMs / 1000).toFixed(3)} s`;
   const timers = (actor.timers ?? []).map(
-    ({ timer, startedAt, ms }) => `timer ${timer}, ${leftInWords(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,
+    ({ timer, startedAt, ms }) => `timer ${timer}, ${remainingTimeText(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,
   );
-  const next = chart === undefined ? [] : nextInWords(chart, actor.state);
+  const next = chart === undefined ? [] : nextTransitionTexts(chart, actor.state);
   return [
     `${actor.actor}: ${state}, ${since}`,
     ...timers,

@@ -4,20 +4,20 @@ import { definitionOf, shownSnapshot } from './chart-current.ts';
 import { activeLeaves } from './chart-lights.ts';
 import type { Picture } from './chart-picture.ts';
 
-export interface Seen {
+export interface VisiblePart {
   readonly left: number;
   readonly top: number;
   readonly width: number;
   readonly height: number;
 }
 
-const most = { width: 170, height: 38 };
+const maxSize = { width: 170, height: 38 };
 
 interface Props {
   readonly machine: string;
   readonly picture: Picture;
   readonly scale: number;
-  readonly seen: Signal<Seen>;
+  readonly seen: Signal<VisiblePart>;
   readonly goTo: (left: number, top: number) => void;
 }
 
@@ -27,11 +27,11 @@ export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Ele
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;
   const chart = definitionOf(machine);
   const active = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');
-  const room = { width: Math.min(most.width, width / 4), height: most.height };
-  const small = Math.min(room.width / picture.width, room.height / picture.height);
+  const available = { width: Math.min(maxSize.width, width / 4), height: maxSize.height };
+  const small = Math.min(available.width / picture.width, available.height / picture.height);
   const go = (event: TargetedPointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
-    const to = (at: number, room: number): number => (at / small) * scale - room / 2;
+    const to = (at: number, viewLength: number): number => (at / small) * scale - viewLength / 2;
     goTo(to(event.clientX - box.left, width), to(event.clientY - box.top, height));
   };
   return (

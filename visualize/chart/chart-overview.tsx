@@ -4,13 +4,13 @@ import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { place, recording, session, state } from '../model/place.ts';
-import { actorOf, stateInWords } from '../model/recording/words.ts';
-import { moreInWords } from '../parts/more.ts';
-import { definitionOf, takenNow } from './chart-current.ts';
-import { whyNoPicture } from './chart-folding.ts';
+import { actorOf, stateText } from '../model/recording/words.ts';
+import { moreText } from '../parts/more.ts';
+import { currentTransitions, definitionOf } from './chart-current.ts';
+import { missingPictureReason } from './chart-folding.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 import { activeLeaves, activeStates } from './chart-lights.ts';
-import { type Box, type Picture, pictureOf } from './chart-picture.ts';
+import { type Picture, pictureOf, type StateBox } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
 /** Each chart copies a picture. */
@@ -19,15 +19,15 @@ const maxOptions = 200;
 
 interface Props {
   groups: readonly ChartGroup[];
-  leftOut: number;
+  omittedActors: number;
   show: (actor: string) => void;
 }
 
 /** Small charts of all living actors; many actors of one machine share a chart with counts. */
-export function ChartOverview({ groups, leftOut, show }: Props): JSX.Element {
+export function ChartOverview({ groups, omittedActors, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
-  const notDrawn = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, leftOut);
+  const notDrawn = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, omittedActors);
   return (
     <ul class="chart-overview" aria-label="All charts">
       {groups.slice(0, maxDrawn).map((group) => (
@@ -43,7 +43,7 @@ export function ChartOverview({ groups, leftOut, show }: Props): JSX.Element {
           )}
         </li>
       ))}
-      {notDrawn > 0 && <li class="muted">{moreInWords(notDrawn, 'select one in the list of actors')}</li>}
+      {notDrawn > 0 && <li class="muted">{moreText(notDrawn, 'select one in the list of actors')}</li>}
     </ul>
   );
 }
@@ -53,9 +53,11 @@ function ActorCard({ actor, show }: { actor: ActorSnapshot; show: (actor: string
   return (
     <button type="button" class="chart-card-open" onClick={() => show(actor.actor)}>
       <span class="chart-card-name">{actor.actor}</span>
-      <span class="chart-card-state">{stateInWords(actor.state) || recording.value?.withoutState(actor.machine)}</span>
+      <span class="chart-card-state">
+        {stateText(actor.state) || recording.value?.missingStateReason(actor.machine)}
+      </span>
       {text === undefined ? (
-        <span class="chart-none">no diagram: {whyNoPicture(actor.machine!)}</span>
+        <span class="chart-none">no diagram: {missingPictureReason(actor.machine!)}</span>
       ) : (
         <Miniature name={actor.actor} machine={actor.machine!} text={text} />
       )}
@@ -69,14 +71,15 @@ function Miniature({ name, machine, text }: { name: string; machine: string; tex
   useSignalEffect(() => {
     const actor = state.value?.actors.get(name);
     const chart = definitionOf(machine);
-    if (actor !== undefined && chart !== undefined) scene.light(activeStates(chart, actor.state), takenNow(actor));
+    if (actor !== undefined && chart !== undefined)
+      scene.highlight(activeStates(chart, actor.state), currentTransitions(actor));
   });
   const leaves = activeLeaves(definitionOf(machine)!, state.value?.actors.get(name)?.state ?? '');
   return (
     <Mini picture={scene.picture} host={host}>
       {leaves.map((number) => (
         <span class="chart-mini-label" key={number} style={middleOf(scene.picture, number)}>
-          {stateInWords(definitionOf(machine)!.states[number]!.path)}
+          {stateText(definitionOf(machine)!.states[number]!.path)}
         </span>
       ))}
     </Mini>
@@ -97,12 +100,12 @@ function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) =
         <option value="">select…</option>
         {group.actors.slice(0, maxOptions).map(({ actor, state: where }) => (
           <option key={actor} value={actor}>
-            {actor}: {stateInWords(where)}
+            {actor}: {stateText(where)}
           </option>
         ))}
         {group.actors.length > maxOptions && (
           <option disabled>
-            {moreInWords(group.actors.length - maxOptions, 'open the group in the list of actors and use its filter')}
+            {moreText(group.actors.length - maxOptions, 'open the group in the list of actors and use its filter')}
           </option>
         )}
       </select>
@@ -119,13 +122,13 @@ function HeatMap({ group, text }: { group: ChartGroup; text: string }): JSX.Elem
   const shares = chart.states.map(
     ({ path }, number) => [number, (counts.get(path) ?? 0) / group.actors.length] as const,
   );
-  useLayoutEffect(() => scene.heat(new Map(shares)));
+  useLayoutEffect(() => scene.showCounts(new Map(shares)));
   return (
     <Mini picture={scene.picture} host={host} heat>
       {chart.states.map(({ path, type }, number) =>
         counts.has(path) && type !== 'compound' && type !== 'parallel' ? (
           <span class="chart-mini-label" key={path} style={middleOf(scene.picture, number)}>
-            {stateInWords(path)} <b>{counts.get(path)}</b>
+            {stateText(path)} <b>{counts.get(path)}</b>
           </span>
         ) : null,
       )}
@@ -161,7 +164,7 @@ function useScene(host: { readonly current: HTMLElement | null }, text: string):
 }
 
 function middleOf({ width, height, boxes }: Picture, number: number): { left: string; top: string } {
-  const box: Box = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const box: StateBox = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
   return {
     left: `${(((box.x + box.width / 2) / width) * 100).toFixed(2)}%`,
     top: `${(((box.y + box.height / 2) / height) * 100).toFixed(2)}%`,

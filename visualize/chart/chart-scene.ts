@@ -1,7 +1,7 @@
 /** A copy of a machine's picture with its highlights. */
-import { type Countdown, leftInWords } from './chart-lights.ts';
+import { type Countdown, remainingTimeText } from './chart-lights.ts';
 import type { Picture } from './chart-picture.ts';
-import type { Taken } from './chart-steps.ts';
+import type { TakenTransitions } from './chart-steps.ts';
 
 const svgNamespace = 'http://www.w3.org/2000/svg';
 const animationMs = 550;
@@ -13,9 +13,9 @@ export class ChartScene {
   readonly #transitions = new Map<number, SVGGElement[]>();
   #lit: SVGGElement[] = [];
   #taken: SVGGElement[] = [];
-  #told: SVGGElement[] = [];
+  #chainElements: SVGGElement[] = [];
   #moving: { drawing: Animation; dot: SVGCircleElement }[] = [];
-  #counting = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; own: boolean }>();
+  #counting = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean }>();
 
   constructor(picture: Picture) {
     this.picture = picture;
@@ -37,7 +37,7 @@ export class ChartScene {
     );
   }
 
-  light(active: Iterable<number>, taken: Taken): void {
+  highlight(active: Iterable<number>, taken: TakenTransitions): void {
     const states = [...active].flatMap((number) => this.#states.get(number) ?? []);
     swapClass(this.#lit, states, 'active');
     this.#lit = states;
@@ -54,30 +54,30 @@ export class ChartScene {
     this.#taken = [...now, ...last];
   }
 
-  tellStory(numbers: readonly number[]): void {
+  markChain(numbers: readonly number[]): void {
     const ways = this.#drawn(numbers);
-    swapClass(this.#told, ways, 'story');
-    this.#told = ways;
+    swapClass(this.#chainElements, ways, 'story');
+    this.#chainElements = ways;
   }
 
-  countDown(countdowns: readonly Countdown[]): void {
+  showCountdowns(countdowns: readonly Countdown[]): void {
     const running = new Map<SVGGElement, Countdown>();
     for (const countdown of countdowns) {
       for (const group of this.#drawn(countdown.transitions)) running.set(group, countdown);
     }
-    for (const [group, { bar, text, own }] of this.#counting) {
+    for (const [group, { bar, text, isOwnBar }] of this.#counting) {
       if (running.has(group)) continue;
       text.remove();
-      if (own) bar.remove();
+      if (isOwnBar) bar.remove();
       else bar.style.transform = '';
       group.classList.remove('counting');
       this.#counting.delete(group);
     }
-    for (const [group, { left, leftMs }] of running) {
+    for (const [group, { remainingShare, leftMs }] of running) {
       const counting = this.#counting.get(group) ?? beginCounting(group);
       this.#counting.set(group, counting);
-      counting.bar.style.transform = `scaleX(${left.toFixed(4)})`;
-      const words = leftInWords(leftMs);
+      counting.bar.style.transform = `scaleX(${remainingShare.toFixed(4)})`;
+      const words = remainingTimeText(leftMs);
       if (counting.text.textContent !== words) counting.text.textContent = words;
     }
   }
@@ -113,7 +113,7 @@ export class ChartScene {
     this.#moving = [];
   }
 
-  heat(shareOf: ReadonlyMap<number, number>): void {
+  showCounts(shareOf: ReadonlyMap<number, number>): void {
     for (const [number, state] of this.#states) {
       const share = shareOf.get(number) ?? 0;
       state.classList.toggle('active', share > 0);
@@ -126,15 +126,15 @@ export class ChartScene {
   }
 }
 
-function swapClass(before: readonly Element[], after: readonly Element[], name: string): void {
-  const stay = new Set(after);
-  for (const element of before) if (!stay.has(element)) element.classList.remove(name);
-  for (const element of after) element.classList.add(name);
+function swapClass(previous: readonly Element[], next: readonly Element[], name: string): void {
+  const stay = new Set(next);
+  for (const element of previous) if (!stay.has(element)) element.classList.remove(name);
+  for (const element of next) element.classList.add(name);
 }
 
-function beginCounting(group: SVGGElement): { bar: SVGRectElement; text: SVGTextElement; own: boolean } {
+function beginCounting(group: SVGGElement): { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean } {
   const drawn = group.querySelector<SVGRectElement>('rect.countdown');
-  const bar = drawn ?? ownBar(group);
+  const bar = drawn ?? createTimerBar(group);
   const box = bar.getBBox();
   const text = document.createElementNS(svgNamespace, 'text');
   text.setAttribute('class', 'time-left');
@@ -142,7 +142,7 @@ function beginCounting(group: SVGGElement): { bar: SVGRectElement; text: SVGText
   text.setAttribute('y', String(box.y + box.height - 4));
   group.append(text);
   group.classList.add('counting');
-  return { bar, text, own: drawn === null };
+  return { bar, text, isOwnBar: drawn === null };
 }
 
 function rightOfState(group: SVGGElement): number {
@@ -151,7 +151,7 @@ function rightOfState(group: SVGGElement): number {
 }
 
 /** A timer without a target is a text line in the box of its state, so the picture has no bar for it. */
-function ownBar(group: SVGGElement): SVGRectElement {
+function createTimerBar(group: SVGGElement): SVGRectElement {
   const { x, y, width, height } = group.getBBox();
   const bar = document.createElementNS(svgNamespace, 'rect');
   bar.setAttribute('class', 'countdown');

@@ -21,7 +21,7 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
       const isActive = active.has(Number(state.dataset.state));
       const [title = '', ...description] = (state.querySelector(':scope > title')?.textContent ?? '').split('\n');
       const path = state.dataset.path || machine;
-      const name = isFoldable(state) ? `${deed(state)} ${path}, ${textOf(state)}` : title;
+      const name = isFoldable(state) ? `${actionText(state)} ${path}, ${textOf(state)}` : title;
       const words = [isActive ? `${name}, active` : name, description.join(' ')].filter(Boolean).join(': ');
       if (state.getAttribute('aria-label') !== words) state.setAttribute('aria-label', words);
     }
@@ -44,7 +44,7 @@ function isFoldable(state: SVGGElement): boolean {
   return state.classList.contains('foldable');
 }
 
-function deed(state: SVGGElement): string {
+function actionText(state: SVGGElement): string {
   return state.getAttribute('aria-expanded') === 'true' ? 'Fold' : 'Open';
 }
 

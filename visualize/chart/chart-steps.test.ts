@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { Recording } from '../model/recording/recording.ts';
+import { PageRecording } from '../model/recording/recording.ts';
 import { stepsBefore, takenAt } from './chart-steps.ts';
 
-const story: TraceBody[] = [
+const traceBodies: TraceBody[] = [
   { kind: 'spawn', actor: 'a', machine: 'm' },
   { kind: 'transition', actor: 'a', from: '', to: 'off', on: 'xstate.init', cause: 1 },
   { kind: 'event', from: 'outside', to: 'a', event: { type: 'go' } },
@@ -34,25 +34,25 @@ test('an actor with the name of an earlier one has none of its transitions', () 
 });
 
 test('the machine of an ended actor is that of the last actor with its name', () => {
-  const recording = recordingOf(story.slice(0, 8));
+  const recording = recordingOf(traceBodies.slice(0, 8));
   expect(recording.machineOf('a')).toBe('m');
-  recording.append([{ ...story[8]!, seq: 9, t: 9 }]);
+  recording.append([{ ...traceBodies[8]!, seq: 9, t: 9 }]);
   expect(recording.machineOf('a')).toBe('n');
   expect(recording.machineOf('b')).toBeUndefined();
 });
 
 test('appended steps are found, newest first', () => {
-  const recording = recordingOf(story.slice(0, 4));
-  recording.append([{ ...story[4]!, seq: 5, t: 5 }]);
+  const recording = recordingOf(traceBodies.slice(0, 4));
+  recording.append([{ ...traceBodies[4]!, seq: 5, t: 5 }]);
   expect([...stepsBefore(recording, 'a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);
 });
 
 function at(place: number, spawned = 1): ReturnType<typeof takenAt> {
-  return takenAt(recordingOf(story), 'a', spawned, place);
+  return takenAt(recordingOf(traceBodies), 'a', spawned, place);
 }
 
-function recordingOf(bodies: readonly TraceBody[]): Recording {
-  const recording = new Recording(headerWith());
+function recordingOf(bodies: readonly TraceBody[]): PageRecording {
+  const recording = new PageRecording(headerWith());
   recording.append(bodies.map((body, i) => ({ ...body, seq: i + 1, t: i })));
   return recording;
 }

@@ -1,21 +1,21 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { storyActors, storyAnchor } from '../model/causal-chain.ts';
+import { chainActors, chainAnchor } from '../model/causal-chain.ts';
 import { place, recording } from '../model/place.ts';
-import { actorOf, stateInWords } from '../model/recording/words.ts';
-import { moreInWords } from '../parts/more.ts';
+import { actorOf, stateText } from '../model/recording/words.ts';
+import { moreText } from '../parts/more.ts';
 import { shownActor } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 
 interface Props {
   groups: readonly ChartGroup[];
-  leftOut: number;
+  omittedActors: number;
   all: Signal<boolean>;
   show: (actor: string) => void;
 }
 
 /** All actors with a chart and their states. The chart of the chosen actor is shown below. */
-export function ChartStrip({ groups, leftOut, all, show }: Props): JSX.Element {
+export function ChartStrip({ groups, omittedActors, all, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
   return (
@@ -26,7 +26,9 @@ export function ChartStrip({ groups, leftOut, all, show }: Props): JSX.Element {
       {groups.map((group) => (
         <Chip key={group.name} group={group} moved={moved} all={all} show={show} />
       ))}
-      {leftOut > 0 && <span class="muted chart-more">{moreInWords(leftOut, 'select one in the list of actors')}</span>}
+      {omittedActors > 0 && (
+        <span class="muted chart-more">{moreText(omittedActors, 'select one in the list of actors')}</span>
+      )}
     </nav>
   );
 }
@@ -36,10 +38,10 @@ function Chip({
   moved,
   all,
   show,
-}: Omit<Props, 'groups' | 'leftOut'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
+}: Omit<Props, 'groups' | 'omittedActors'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
   const { name, actors, together } = group;
   const isShown = !all.value && actors.some(({ actor }) => actor === shownActor.value);
-  const inStory = storyAnchor.value !== undefined && actors.some(({ actor }) => storyActors.value.has(actor));
+  const isInShownChain = chainAnchor.value !== undefined && actors.some(({ actor }) => chainActors.value.has(actor));
   const isMoved = actors.some(({ actor }) => actor === moved);
   const open = (): void => {
     if (together) all.value = true;
@@ -48,24 +50,24 @@ function Chip({
   return (
     <button
       type="button"
-      class={`chart-chip${isMoved ? ' moved' : ''}${inStory ? ' story' : ''}`}
+      class={`chart-chip${isMoved ? ' moved' : ''}${isInShownChain ? ' story' : ''}`}
       aria-current={isShown ? 'true' : undefined}
       data-actor={name}
       onClick={open}
     >
       <span class="chart-chip-name">{together ? `${name} × ${actors.length}` : name}</span>
-      <span class="chart-chip-state">{together ? mostly(group) : stateInWords(actors[0]!.state) || '…'}</span>
+      <span class="chart-chip-state">{together ? frequentStatesText(group) : stateText(actors[0]!.state) || '…'}</span>
     </button>
   );
 }
 
 /** The most frequent states without their parent states, for example `streaming 480, draining 32`. */
-function mostly({ actors }: ChartGroup): string {
+function frequentStatesText({ actors }: ChartGroup): string {
   const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);
   return [...new Set([...leaves].flatMap((state) => (state === '' ? [] : state.split(' | '))))]
     .sort((a, b) => counts.get(b)! - counts.get(a)!)
     .slice(0, 3)
-    .map((leaf) => `${stateInWords(leaf)} ${counts.get(leaf)}`)
+    .map((leaf) => `${stateText(leaf)} ${counts.get(leaf)}`)
     .join(', ');
 }

@@ -1,20 +1,20 @@
 import type { JSX } from 'preact';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { choose, goTo, now, recording, showsAll, state } from '../model/place.ts';
-import { clockText, eventInWords } from '../model/recording/words.ts';
+import { chooseActor, goTo, now, recording, showsAll, state } from '../model/place.ts';
+import { clockText, eventText } from '../model/recording/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import {
+  currentTransitions,
   definitionOf,
   shownActor,
   shownMachine,
   shownSnapshot,
-  sinceIndex,
+  stateEntryIndex,
   stepsOf,
-  takenNow,
 } from './chart-current.ts';
-import { shownPicture, showsWhole, whyNoPicture } from './chart-folding.ts';
+import { missingPictureReason, shownPicture, showsCompleteCharts } from './chart-folding.ts';
 import { chartGroups } from './chart-groups.ts';
-import { countdownsAt, leftInWords, transitionInWords, waysOn } from './chart-lights.ts';
+import { countdownsAt, remainingTimeText, sortedTransitionTexts, transitionText } from './chart-lights.ts';
 import { ChartOverview } from './chart-overview.tsx';
 import { ChartStrip } from './chart-strip.tsx';
 import { ChartText } from './chart-text.tsx';
@@ -22,12 +22,16 @@ import { ChartViewport } from './chart-viewport.tsx';
 
 /** Shows one actor's statechart at a readable size, or an overview of all. */
 export function ChartView(): JSX.Element {
-  const { groups, leftOut } = chartGroups(state.value?.actors.values() ?? []);
+  const { groups, omittedActors } = chartGroups(state.value?.actors.values() ?? []);
   return (
     <section class="chart-view" aria-label="Statecharts">
-      <ChartStrip groups={groups} leftOut={leftOut} all={showsAll} show={choose} />
-      {showsAll.value ? <ChartOverview groups={groups} leftOut={leftOut} show={choose} /> : <ChosenChart />}
-      <ChartText groups={groups} leftOut={leftOut} />
+      <ChartStrip groups={groups} omittedActors={omittedActors} all={showsAll} show={chooseActor} />
+      {showsAll.value ? (
+        <ChartOverview groups={groups} omittedActors={omittedActors} show={chooseActor} />
+      ) : (
+        <ChosenChart />
+      )}
+      <ChartText groups={groups} omittedActors={omittedActors} />
     </section>
   );
 }
@@ -62,11 +66,11 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
       <h2>{actor}</h2>
       {machine !== undefined && machine !== actor && <span class="chart-machine">{machine}</span>}
       {snapshot === undefined ? (
-        <span class="chart-absent">{absence(actor)}</span>
+        <span class="chart-absent">{absenceReason(actor)}</span>
       ) : (
         <>
           <span class="chart-state">
-            {snapshot.state || (machine === undefined ? 'active' : recording.value?.withoutState(machine))}
+            {snapshot.state || (machine === undefined ? 'active' : recording.value?.missingStateReason(machine))}
           </span>
           <Since snapshot={snapshot} />
           <Timers snapshot={snapshot} />
@@ -74,13 +78,13 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
       )}
       <span class="grow" />
       <LargeButton pane="chart" />
-      {snapshot !== undefined && <Ways snapshot={snapshot} />}
+      {snapshot !== undefined && <LastAndNextTransitions snapshot={snapshot} />}
     </header>
   );
 }
 
 /** Why an actor is not shown, with its final state if it has ended. */
-function absence(actor: string): string {
+function absenceReason(actor: string): string {
   for (const { record } of stepsOf(actor)) {
     if (record.kind === 'transition') return `ended; last state: ${record.to}`;
   }
@@ -88,7 +92,7 @@ function absence(actor: string): string {
 }
 
 function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
-  const index = sinceIndex(snapshot);
+  const index = stateEntryIndex(snapshot);
   const record = recording.value?.recordAt(index);
   if (record === undefined) return <span class="chart-since">since {clockText(snapshot.spawnedAt)}</span>;
   return (
@@ -99,16 +103,16 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
 }
 
 /** Texts that a brief picture lacks: the last step and the next transitions. */
-function Ways({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
+function LastAndNextTransitions({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
-  if (chart === undefined || showsWhole.value) return null;
-  const { now: taken, last } = takenNow(snapshot);
+  if (chart === undefined || showsCompleteCharts.value) return null;
+  const { now: taken, last } = currentTransitions(snapshot);
   const [number] = taken.length > 0 ? taken : last;
   const transition = number === undefined ? undefined : chart.transitions[number];
-  const next = waysOn(chart, snapshot.state);
+  const next = sortedTransitionTexts(chart, snapshot.state);
   return (
     <p class="chart-ways" title={next.join('\n')}>
-      {transition !== undefined && <span class="chart-came">{transitionInWords(chart, transition)}</span>}
+      {transition !== undefined && <span class="chart-came">{transitionText(chart, transition)}</span>}
       {next.length > 0 && <> next: {next.join(' · ')}</>}
     </p>
   );
@@ -119,11 +123,11 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   if (chart === undefined || (snapshot.timers ?? []).length === 0) return null;
   return (
     <>
-      {countdownsAt(chart, snapshot.timers ?? [], now.value).map(({ timer, left, leftMs }) => (
+      {countdownsAt(chart, snapshot.timers ?? [], now.value).map(({ timer, remainingShare, leftMs }) => (
         <span class="chart-timer" key={timer}>
-          <span class="chart-timer-bar" style={{ transform: `scaleX(${left.toFixed(4)})` }} />
+          <span class="chart-timer-bar" style={{ transform: `scaleX(${remainingShare.toFixed(4)})` }} />
           <span class="chart-timer-text">
-            {timer}: {leftInWords(leftMs)}
+            {timer}: {remainingTimeText(leftMs)}
           </span>
         </span>
       ))}
@@ -141,14 +145,14 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
         <p>
           {actor} is an effect (a promise, callback or observable actor). It has no statechart.{' '}
           {parent !== undefined && (
-            <button type="button" onClick={() => choose(parent)}>
+            <button type="button" onClick={() => chooseActor(parent)}>
               Show its parent, {parent}
             </button>
           )}
         </p>
       ) : (
         <p>
-          No diagram of {machine}: {whyNoPicture(machine)}.
+          No diagram of {machine}: {missingPictureReason(machine)}.
         </p>
       )}
       {history.length > 0 && (
@@ -158,7 +162,7 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
               <button type="button" onClick={() => goTo(index)}>
                 <span class="chart-history-time">{clockText(record.t)}</span>
                 <span>{record.kind === 'transition' ? record.to : 'no state change'}</span>
-                <span class="chart-history-on">on {eventInWords(record.on)}</span>
+                <span class="chart-history-on">on {eventText(record.on)}</span>
               </button>
             </li>
           ))}

@@ -3,23 +3,31 @@ import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { story, storyAnchor } from '../model/causal-chain.ts';
+import { causalChain, chainAnchor } from '../model/causal-chain.ts';
 import { now, place, recording } from '../model/place.ts';
-import { around, firstScale, readableScale, scaleToFit, scrollToKeep, scrollToShow, zoomed } from './chart-camera.ts';
-import { definitionOf, shownActor, shownSnapshot, takenNow } from './chart-current.ts';
-import { isOpened, showsWhole, toggleState, toggleWhole } from './chart-folding.ts';
+import {
+  boundingBoxOf,
+  initialScale,
+  readableScale,
+  scaleToFit,
+  scrollToKeep,
+  scrollToShow,
+  zoomed,
+} from './chart-camera.ts';
+import { currentTransitions, definitionOf, shownActor, shownSnapshot } from './chart-current.ts';
+import { isOpenedByUser, showsCompleteCharts, toggleCompleteCharts, toggleState } from './chart-folding.ts';
 import { activeLeaves, activeStates, countdownsAt } from './chart-lights.ts';
-import { Minimap, type Seen } from './chart-minimap.tsx';
+import { Minimap, type VisiblePart } from './chart-minimap.tsx';
 import { pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 import { goToState, useNamedStates } from './chart-states.ts';
-import { hasStepped, type Taken } from './chart-steps.ts';
+import { hasStepped, type TakenTransitions } from './chart-steps.ts';
 
 const zoomStep = 1.2;
-const roomAround = 24;
+const viewportMargin = 24;
 const maxAnimated = 40;
-const calmMs = 150;
-const nothingTaken: Taken = { now: [], last: [] };
+const minAnimationIntervalMs = 150;
+const nothingTaken: TakenTransitions = { now: [], last: [] };
 /** The scale of a chart: set by the user, fitting the viewport, or the smallest readable one. */
 type Zoom = number | 'fit' | 'readable';
 const zooms = new Map<string, Zoom>();
@@ -29,17 +37,17 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
   const zoom = useSignal<Zoom>(zooms.get(zoomKey(machine)) ?? 'readable');
-  const seen = useSignal<Seen>({ left: 0, top: 0, width: 0, height: 0 });
+  const seen = useSignal<VisiblePart>({ left: 0, top: 0, width: 0, height: 0 });
   const scale = useComputed(() => scaleOf(scene, zoom.value, seen.value));
   useScene(viewport, scene, scale);
   useSeen(viewport, seen);
   useNamedStates(scene, machine);
   useFolding(viewport, scene, machine);
-  useLights(viewport, scene, machine, scale, seen);
+  useHighlights(viewport, scene, machine, scale, seen);
   useSignalEffect(() => {
     zooms.set(zoomKey(machine), zoom.value);
   });
-  const zoomTo = (next: number): void => zoomAround(viewport.current, zoom, scale, next);
+  const zoomTo = (next: number): void => zoomAtPoint(viewport.current, zoom, scale, next);
   const fit = (): void => {
     zoom.value = 'fit';
   };
@@ -76,8 +84,8 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
           <button
             type="button"
             title="Show guards, actions and descriptions of all states, instead of names and arrows with inactive states collapsed"
-            aria-pressed={showsWhole.value}
-            onClick={toggleWhole}
+            aria-pressed={showsCompleteCharts.value}
+            onClick={toggleCompleteCharts}
           >
             Details
           </button>
@@ -111,15 +119,15 @@ type Scale = ReadonlySignal<number>;
 
 /** Brief and complete pictures have separate scales. */
 function zoomKey(machine: string): string {
-  return `${machine} ${showsWhole.peek()}`;
+  return `${machine} ${showsCompleteCharts.peek()}`;
 }
 
-function scaleOf({ picture }: ChartScene, zoom: Zoom, { width, height }: Seen): number {
+function scaleOf({ picture }: ChartScene, zoom: Zoom, { width, height }: VisiblePart): number {
   if (typeof zoom === 'number') return zoom;
-  const room = { width: width - roomAround, height: height - roomAround };
+  const available = { width: width - viewportMargin, height: height - viewportMargin };
   if (width === 0) return 1;
-  if (zoom === 'fit') return scaleToFit(picture, room);
-  return showsWhole.value ? firstScale(picture, room) : readableScale(picture, room);
+  if (zoom === 'fit') return scaleToFit(picture, available);
+  return showsCompleteCharts.value ? initialScale(picture, available) : readableScale(picture, available);
 }
 
 function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
@@ -130,22 +138,22 @@ function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => applyScale(scene, scale.value), [scene, scale.value]);
 }
 
-function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
+function useSeen(viewport: Viewport, seen: Signal<VisiblePart>): void {
   useLayoutEffect(() => {
     const element = viewport.current!;
-    const look = (): void => {
+    const updateSeen = (): void => {
       const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
-      const before = seen.peek();
-      if (left !== before.left || top !== before.top || width !== before.width || height !== before.height)
+      const previous = seen.peek();
+      if (left !== previous.left || top !== previous.top || width !== previous.width || height !== previous.height)
         seen.value = { left, top, width, height };
     };
-    const observer = new ResizeObserver(look);
+    const observer = new ResizeObserver(updateSeen);
     observer.observe(element);
-    element.addEventListener('scroll', look, { passive: true });
-    look();
+    element.addEventListener('scroll', updateSeen, { passive: true });
+    updateSeen();
     return () => {
       observer.disconnect();
-      element.removeEventListener('scroll', look);
+      element.removeEventListener('scroll', updateSeen);
     };
   }, [viewport]);
 }
@@ -153,7 +161,7 @@ function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
 /** Opens a folded state, or folds an opened one, on click or Enter. */
 function useFolding(viewport: Viewport, scene: ChartScene, machine: string): void {
   useLayoutEffect(() => {
-    for (const state of scene.foldable((number) => isOpened(machine, number))) {
+    for (const state of scene.foldable((number) => isOpenedByUser(machine, number))) {
       const isFolded = state.classList.contains('folded');
       const name = state.dataset.path === '' ? machine : state.dataset.path;
       state.setAttribute('tabindex', '0');
@@ -180,7 +188,13 @@ function useFolding(viewport: Viewport, scene: ChartScene, machine: string): voi
   }, [scene, machine]);
 }
 
-function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale: Scale, seen: Signal<Seen>): void {
+function useHighlights(
+  viewport: Viewport,
+  scene: ChartScene,
+  machine: string,
+  scale: Scale,
+  seen: Signal<VisiblePart>,
+): void {
   const shown = useRef({ place: -1, leaves: '', at: 0 });
   // Scrolling to the active state requires the size of the picture.
   const isMeasured = useComputed(() => seen.value.width > 0);
@@ -189,10 +203,10 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     const snapshot = shownSnapshot.value;
     const chart = definitionOf(machine);
     if (chart === undefined) return;
-    const taken = snapshot === undefined ? nothingTaken : takenNow(snapshot);
-    scene.light(activeStates(chart, snapshot?.state ?? ''), taken);
+    const taken = snapshot === undefined ? nothingTaken : currentTransitions(snapshot);
+    scene.highlight(activeStates(chart, snapshot?.state ?? ''), taken);
     const forward = at - shown.current.place;
-    const isCalm = performance.now() - shown.current.at > calmMs;
+    const isCalm = performance.now() - shown.current.at > minAnimationIntervalMs;
     if (snapshot !== undefined && forward > 0 && forward <= maxAnimated && isCalm && !reducedMotion()) {
       if (steppedSince(snapshot, shown.current.place)) scene.animate(taken.now.length > 0 ? taken.now : taken.last);
     }
@@ -203,11 +217,11 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     }
     shown.current = { place: at, leaves, at: performance.now() };
   });
-  useSignalEffect(() => scene.tellStory(storyWays(shownActor.value)));
+  useSignalEffect(() => scene.markChain(chainTransitions(shownActor.value)));
   useSignalEffect(() => {
     const chart = definitionOf(machine);
     const timers = shownSnapshot.value?.timers ?? [];
-    if (chart !== undefined) scene.countDown(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
+    if (chart !== undefined) scene.showCountdowns(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
   });
   // Steps that an earlier scene of this machine animated do not apply to this one.
   useLayoutEffect(() => {
@@ -215,28 +229,31 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     const snapshot = shownSnapshot.peek();
     shown.current = { ...shown.current, place: place.peek() };
     if (chart === undefined) return;
-    scene.light(activeStates(chart, snapshot?.state ?? ''), snapshot === undefined ? nothingTaken : takenNow(snapshot));
+    scene.highlight(
+      activeStates(chart, snapshot?.state ?? ''),
+      snapshot === undefined ? nothingTaken : currentTransitions(snapshot),
+    );
     showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
   }, [scene]);
 }
 
-function storyWays(actor: string | undefined): number[] {
+function chainTransitions(actor: string | undefined): number[] {
   const open = recording.value;
-  if (storyAnchor.value === undefined) return [];
-  return (story.value?.indexes ?? []).flatMap((index) => {
+  if (chainAnchor.value === undefined) return [];
+  return (causalChain.value?.indexes ?? []).flatMap((index) => {
     const record = open?.recordAt(index);
     const isStep = record?.kind === 'transition' || record?.kind === 'step';
     return isStep && record.actor === actor ? (record.taken ?? []) : [];
   });
 }
 
-function steppedSince({ actor }: ActorSnapshot, before: number): boolean {
+function steppedSince({ actor }: ActorSnapshot, previousPlace: number): boolean {
   const open = recording.peek();
-  return open !== undefined && hasStepped(open, actor, before, place.peek());
+  return open !== undefined && hasStepped(open, actor, previousPlace, place.peek());
 }
 
 function showActive(element: HTMLDivElement | null, scene: ChartScene, leaves: readonly number[], scale: number): void {
-  const box = around(leaves.flatMap((number) => scene.picture.boxes.get(number) ?? []));
+  const box = boundingBoxOf(leaves.flatMap((number) => scene.picture.boxes.get(number) ?? []));
   if (element === null || box === undefined) return;
   const { scrollLeft, scrollTop, clientWidth, clientHeight } = element;
   const left = scrollToShow({ from: box.x, length: box.width }, scale, scrollLeft, clientWidth);
@@ -254,7 +271,7 @@ function applyScale({ svg, picture }: ChartScene, scale: number): void {
   svg.setAttribute('height', String(picture.height * scale));
 }
 
-function zoomAround(
+function zoomAtPoint(
   element: HTMLDivElement | null,
   zoom: Signal<Zoom>,
   scale: Scale,
@@ -263,15 +280,15 @@ function zoomAround(
 ): void {
   if (element === null) return;
   const { scrollLeft, scrollTop, clientWidth, clientHeight } = element;
-  const before = scale.peek();
+  const previousScale = scale.peek();
   const { x, y } = at ?? { x: clientWidth / 2, y: clientHeight / 2 };
   zoom.value = next;
   // Sets the size now instead of in the next frame, because scrolling needs it.
   element
     .querySelector('svg')
-    ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / before) * next));
-  element.scrollLeft = scrollToKeep(scrollLeft, x, before, next);
-  element.scrollTop = scrollToKeep(scrollTop, y, before, next);
+    ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / previousScale) * next));
+  element.scrollLeft = scrollToKeep(scrollLeft, x, previousScale, next);
+  element.scrollTop = scrollToKeep(scrollTop, y, previousScale, next);
 }
 
 function onWheel(event: WheelEvent, element: HTMLDivElement | null, zoom: Signal<Zoom>, scale: Scale): void {
@@ -279,7 +296,7 @@ function onWheel(event: WheelEvent, element: HTMLDivElement | null, zoom: Signal
   event.preventDefault();
   const { left, top } = element.getBoundingClientRect();
   const next = zoomed(scale.peek(), Math.exp(-event.deltaY / 300));
-  zoomAround(element, zoom, scale, next, { x: event.clientX - left, y: event.clientY - top });
+  zoomAtPoint(element, zoom, scale, next, { x: event.clientX - left, y: event.clientY - top });
 }
 
 function onKey(event: KeyboardEvent, element: HTMLDivElement | null, commands: Record<string, () => void>): void {

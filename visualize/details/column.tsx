@@ -16,16 +16,16 @@ interface ColumnProps {
 export function Column({ label, part, class: more = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const [isStop, setStop] = useState(false);
-  const look = (): void => {
+  const updateTabStop = (): void => {
     const column = element.current;
     // The observer may report a size after the column was removed.
     if (column === null) return;
     const scrolls = column.scrollHeight > column.clientHeight || column.scrollWidth > column.clientWidth;
     setStop(scrolls && column.querySelector('button:not(:disabled), summary, [tabindex="0"]') === null);
   };
-  useLayoutEffect(look);
+  useLayoutEffect(updateTabStop);
   useEffect(() => {
-    const observer = new ResizeObserver(look);
+    const observer = new ResizeObserver(updateTabStop);
     observer.observe(element.current!);
     return () => observer.disconnect();
   }, []);

@@ -3,9 +3,9 @@ import type { JSX } from 'preact';
 import { notice } from '../model/connection.ts';
 import { Icon } from '../parts/icon.tsx';
 
-const saidForMs = 1_200;
+const confirmationMs = 1_200;
 
-export function CopyButton({ text, what }: { readonly text: () => string; readonly what: string }): JSX.Element {
+export function CopyButton({ text, label }: { readonly text: () => string; readonly label: string }): JSX.Element {
   const done = useSignal(false);
   const copy = async (): Promise<void> => {
     try {
@@ -13,7 +13,7 @@ export function CopyButton({ text, what }: { readonly text: () => string; readon
       done.value = true;
       setTimeout(() => {
         done.value = false;
-      }, saidForMs);
+      }, confirmationMs);
     } catch {
       notice.value = 'The browser denies this page access to the clipboard.';
     }
@@ -22,8 +22,8 @@ export function CopyButton({ text, what }: { readonly text: () => string; readon
     <button
       type="button"
       class="quiet copy"
-      aria-label={`Copy ${what}`}
-      title={`Copy ${what}`}
+      aria-label={`Copy ${label}`}
+      title={`Copy ${label}`}
       onClick={() => void copy()}
     >
       {done.value ? 'copied' : <Icon name="copy" />}

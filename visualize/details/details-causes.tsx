@@ -4,16 +4,16 @@ import { type CauseKind, type CauseLink, type CauseOrigin, causeChain } from '..
 import { type ChainPart, foldChain } from '../../src/debugger/trace/fold-chain.ts';
 import { attemptsOf, describeFailures } from '../../src/debugger/trace/retry-words.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { story, storyActors, storyAnchor, toggleStory } from '../model/causal-chain.ts';
+import { causalChain, chainActors, chainAnchor, toggleChain } from '../model/causal-chain.ts';
 import { jumpTo } from '../model/place.ts';
-import type { Recording } from '../model/recording/recording.ts';
-import { durationInWords, recordInWords } from '../model/recording/words.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
+import { durationText, recordText } from '../model/recording/words.ts';
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 
 /** Number of consequences that are listed at first, and the maximum after expanding. */
-const listed = 30;
-const mostListed = 5_000;
+const initiallyListed = 30;
+const maxListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
   outside: 'Sent from outside the program.',
   start: 'Start of the program.',
@@ -30,7 +30,7 @@ const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
 };
 
 /** The causes of a record back to the first one in the trace, and its consequences. */
-export function Causes({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
+export function Causes({ open, index }: { readonly open: PageRecording; readonly index: number }): JSX.Element {
   const { links, origin } = causeChain(open, index);
   const record = open.recordAt(index)!;
   const led = open.ledTo(record.seq);
@@ -38,7 +38,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
     <Column label="Causes" part="causes">
       <h3 class="column-head">
         Causes
-        <StoryButton open={open} />
+        <ChainButton open={open} />
       </h3>
       <ol class="chain" aria-label="Causes, nearest first">
         {foldChain(links).map((part) => (
@@ -46,23 +46,23 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
             <Links open={open} links={part.links} from={record.t} />
             {part.times > 1 && (
               <li key={`others ${part.repetitions[0]!.index}`}>
-                <Fold {...foldLabel(part)}>{() => <Tries open={open} part={part} from={record.t} />}</Fold>
+                <Fold {...foldLabel(part)}>{() => <Repetitions open={open} part={part} from={record.t} />}</Fold>
               </li>
             )}
           </>
         ))}
-        <li class="origin">{origins[isEndFromOutside(open, links.at(-1)?.record ?? record) ? 'outside' : origin]}</li>
+        <li class="origin">{origins[isEndedByProgram(open, links.at(-1)?.record ?? record) ? 'outside' : origin]}</li>
       </ol>
       <h3 class="column-head">Consequences</h3>
       {led.length === 0 ? (
         <p class="muted">None recorded.</p>
       ) : (
         <ol class="chain" aria-label="Consequences">
-          <Consequences open={open} led={led.slice(0, listed)} from={record.t} />
-          {led.length > listed && (
+          <Consequences open={open} led={led.slice(0, initiallyListed)} from={record.t} />
+          {led.length > initiallyListed && (
             <li>
-              <Fold label={`${led.length - listed} more`}>
-                {() => <Consequences open={open} led={led.slice(listed, mostListed)} from={record.t} />}
+              <Fold label={`${led.length - initiallyListed} more`}>
+                {() => <Consequences open={open} led={led.slice(initiallyListed, maxListed)} from={record.t} />}
               </Fold>
             </li>
           )}
@@ -73,7 +73,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
 }
 
 /** Whether the program ended an actor, because no other actor in the trace spawned it. */
-function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
+function isEndedByProgram(open: PageRecording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
   const spawned = open.lastIndexAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
   const spawn = spawned === undefined ? undefined : open.recordAt(spawned);
@@ -88,10 +88,10 @@ function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: b
 }
 
 /** Lists the repetitions with their numbers and pauses. */
-function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
+function Repetitions({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
   return (
     <>
-      {attemptsOf(part, durationInWords)
+      {attemptsOf(part, durationText)
         .slice(1)
         .map(({ words, links }) => (
           <li key={links[0]!.index}>
@@ -105,9 +105,9 @@ function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX
   );
 }
 
-function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
-  const anchor = storyAnchor.value;
-  const all = anchor === undefined ? undefined : story.value;
+function ChainButton({ open }: { readonly open: PageRecording }): JSX.Element {
+  const anchor = chainAnchor.value;
+  const all = anchor === undefined ? undefined : causalChain.value;
   const [first, last] = [all?.indexes[0], all?.indexes.at(-1)];
   return (
     <>
@@ -116,14 +116,14 @@ function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
         class="story-button"
         aria-pressed={anchor !== undefined}
         title="Highlight the causes and consequences of this record in all panes. [ and ] step along them"
-        onClick={toggleStory}
+        onClick={toggleChain}
       >
         Causal chain
       </button>
       {all !== undefined && first !== undefined && last !== undefined && (
         <span class="muted story-words">
           of #{open.seqAt(anchor!)}: {all.indexes.length} records{all.isTruncated && ' or more'},{' '}
-          {storyActors.value.size} actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
+          {chainActors.value.size} actors, {durationText(open.timeAt(last) - open.timeAt(first))}
         </span>
       )}
     </>
@@ -131,7 +131,7 @@ function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
 }
 
 interface Listed {
-  readonly open: Recording;
+  readonly open: PageRecording;
   readonly from: number;
 }
 
@@ -187,7 +187,7 @@ function Link({
   index,
   from,
 }: {
-  readonly open: Recording;
+  readonly open: PageRecording;
   readonly index: number;
   readonly from: number;
 }): JSX.Element {
@@ -196,8 +196,8 @@ function Link({
   return (
     <button type="button" class="record-link" data-record={record.seq} onClick={() => jumpTo(index)}>
       <span class="seq">{record.seq}</span>
-      <span class="words">{recordInWords(record)}</span>
-      <span class="away">{away === 0 ? '' : `${away < 0 ? '−' : '+'}${durationInWords(Math.abs(away))}`}</span>
+      <span class="words">{recordText(record)}</span>
+      <span class="away">{away === 0 ? '' : `${away < 0 ? '−' : '+'}${durationText(Math.abs(away))}`}</span>
     </button>
   );
 }

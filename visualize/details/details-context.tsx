@@ -3,7 +3,7 @@ import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { changesOf, shortPair } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
-import { moreInWords } from '../parts/more.ts';
+import { moreText } from '../parts/more.ts';
 import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Json } from './json.tsx';
@@ -12,21 +12,21 @@ const maxChanges = 100;
 
 /** The context of the chart before and after the record, with marked changes. */
 export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
-  const { actor, before, after } = moment;
-  const context = after?.context ?? before?.context;
+  const { actor, stateBefore, stateAfter } = moment;
+  const context = stateAfter?.context ?? stateBefore?.context;
   const changes = context === undefined ? [] : changesOf(moment);
-  const marked = new Map(changes.slice(0, maxChanges).map(({ path }) => [path, valueAt(before?.context, path)]));
+  const marked = new Map(changes.slice(0, maxChanges).map(({ path }) => [path, valueAt(stateBefore?.context, path)]));
   return (
     <Column label="Context" part="context">
       <h3 class="column-head">
         Context of {actor}
-        {context !== undefined && <CopyButton text={() => JSON.stringify(context, null, 2)} what="context" />}
+        {context !== undefined && <CopyButton text={() => JSON.stringify(context, null, 2)} label="context" />}
       </h3>
       {context === undefined ? (
         <p class="muted">No context.</p>
       ) : (
         <>
-          <Changes changes={changes} before={before?.context} />
+          <Changes changes={changes} previous={stateBefore?.context} />
           <Json value={context} marked={marked} />
         </>
       )}
@@ -36,16 +36,16 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
 
 function Changes({
   changes,
-  before,
+  previous,
 }: {
   readonly changes: readonly ContextChange[];
-  readonly before: unknown;
+  readonly previous: unknown;
 }): JSX.Element {
   if (changes.length === 0) return <p class="muted">No changes.</p>;
   return (
     <ul class="changes" aria-label="Changes">
       {changes.slice(0, maxChanges).map((change) => {
-        const [old, now] = shortPair(valueAt(before, change.path) ?? 'nothing', change.value);
+        const [old, now] = shortPair(valueAt(previous, change.path) ?? 'nothing', change.value);
         return (
           <li key={change.path} data-path={change.path}>
             <span class="key">
@@ -58,7 +58,7 @@ function Changes({
         );
       })}
       {changes.length > maxChanges && (
-        <li class="muted">{moreInWords(changes.length - maxChanges, 'copy the context to see all')}</li>
+        <li class="muted">{moreText(changes.length - maxChanges, 'copy the context to see all')}</li>
       )}
     </ul>
   );

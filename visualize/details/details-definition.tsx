@@ -1,14 +1,14 @@
 import type { JSX } from 'preact';
 import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
-import { type Moment, withoutDefinition } from '../model/moment.ts';
-import { moreInWords } from '../parts/more.ts';
+import { type Moment, missingDefinitionReason } from '../model/moment.ts';
+import { moreText } from '../parts/more.ts';
 
 const maxListed = 50;
 
 /** Descriptions of the record's states and transitions from the definition of the machine. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
   const { machineId, machine, taken, described } = moment;
-  const reason = withoutDefinition(moment);
+  const reason = missingDefinitionReason(moment);
   return (
     <div data-part="definition">
       <h3 class="column-head">{machineId === undefined ? 'Definition' : `Machine ${machineId}`}</h3>
@@ -18,7 +18,7 @@ export function Definition({ moment }: { readonly moment: Moment }): JSX.Element
           {taken.slice(0, maxListed).map((transition, i) => (
             <Taken key={i} machine={machine} transition={transition} />
           ))}
-          {taken.length > maxListed && <li class="muted">{moreInWords(taken.length - maxListed, '')}</li>}
+          {taken.length > maxListed && <li class="muted">{moreText(taken.length - maxListed, '')}</li>}
         </ul>
       )}
       {described.length > 0 && (
@@ -31,7 +31,7 @@ export function Definition({ moment }: { readonly moment: Moment }): JSX.Element
           ))}
         </dl>
       )}
-      {described.length > maxListed && <p class="muted">{moreInWords(described.length - maxListed, '')}</p>}
+      {described.length > maxListed && <p class="muted">{moreText(described.length - maxListed, '')}</p>}
     </div>
   );
 }
@@ -48,7 +48,7 @@ function Taken({
   return (
     <li>
       <p class="transition-name">
-        <span class="muted">{name(source)}</span> <span class="trigger">{triggerInWords(kind, on)}</span>
+        <span class="muted">{name(source)}</span> <span class="trigger">{triggerText(kind, on)}</span>
         {guard !== undefined && <span class="guard"> [{guard}]</span>} <span class="step">→</span>{' '}
         {targets.length === 0 ? 'no state change' : targets.map(name).join(', ')}
       </p>
@@ -58,7 +58,7 @@ function Taken({
   );
 }
 
-function triggerInWords(kind: StatechartTransition['kind'], on: string): string {
+function triggerText(kind: StatechartTransition['kind'], on: string): string {
   switch (kind) {
     case 'event':
       return on;

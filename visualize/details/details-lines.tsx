@@ -1,15 +1,15 @@
 import type { JSX } from 'preact';
-import { logsAround } from '../model/moment.ts';
+import { logsNear } from '../model/moment.ts';
 import { jumpTo } from '../model/place.ts';
-import type { Recording } from '../model/recording/recording.ts';
-import { durationInWords } from '../model/recording/words.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
+import { durationText } from '../model/recording/words.ts';
 import { Column } from './column.tsx';
 
 const listed = 40;
 
 /** Log lines of Envoy and other processes within two seconds of the record. */
-export function Lines({ open, t }: { readonly open: Recording; readonly t: number }): JSX.Element {
-  const { lines, all } = logsAround(open, t, listed);
+export function Lines({ open, t }: { readonly open: PageRecording; readonly t: number }): JSX.Element {
+  const { lines, all } = logsNear(open, t, listed);
   return (
     <Column label="Log lines" part="log">
       <h3 class="column-head">
@@ -21,7 +21,7 @@ export function Lines({ open, t }: { readonly open: Recording; readonly t: numbe
           <li key={index} data-level={record.level}>
             <button type="button" class="record-link" data-record={record.seq} onClick={() => jumpTo(index)}>
               <span class="away">
-                {awayMs === 0 ? 'now' : `${awayMs < 0 ? '−' : '+'}${durationInWords(Math.abs(awayMs))}`}
+                {awayMs === 0 ? 'now' : `${awayMs < 0 ? '−' : '+'}${durationText(Math.abs(awayMs))}`}
               </span>
               <span class="log-actor" title={record.actor}>
                 {record.actor.split('/')[0]}

@@ -1,36 +1,36 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { type Moment, momentAt } from '../model/moment.ts';
-import { choose, place, recording, size } from '../model/place.ts';
+import { chooseActor, place, recording, size } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
 import {
+  actionText,
   actorOf,
   clockText,
-  durationInWords,
-  eventInWords,
-  happeningInWords,
-  stateInWords,
+  durationText,
+  eventText,
+  stateText,
   wallClockText,
 } from '../model/recording/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
-import { moreInWords } from '../parts/more.ts';
+import { moreText } from '../parts/more.ts';
 import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Causes } from './details-causes.tsx';
 import { Context } from './details-context.tsx';
 import { Definition } from './details-definition.tsx';
-import { Departures } from './details-deviations.tsx';
+import { RecordDeviations } from './details-deviations.tsx';
 import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
 /** The place whose details are shown; follows the current place with a delay. */
 const shown = signal(-1);
 /** Drawing more updates than a user can read would slow the steps down. */
-const atMostEveryMs = 140;
+const minUpdateIntervalMs = 140;
 
-const maxAnswers = 20;
+const maxResultingSteps = 20;
 
-export function keepDetails(): void {
+export function startDetails(): void {
   let shownAt = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const show = (): void => {
@@ -41,7 +41,7 @@ export function keepDetails(): void {
   effect(() => {
     place.value;
     recording.value;
-    const wait = shownAt + atMostEveryMs - performance.now();
+    const wait = shownAt + minUpdateIntervalMs - performance.now();
     if (wait <= 0) show();
     else if (timer === undefined) timer = setTimeout(show, wait);
   });
@@ -63,7 +63,7 @@ export function Details(): JSX.Element {
         <>
           <Column label="Record" class="record-column">
             <RecordHead moment={moment} startedAt={open.header.startedAt} />
-            <Departures open={open} index={moment.index} />
+            <RecordDeviations open={open} index={moment.index} />
             <Payload moment={moment} />
           </Column>
           <Context moment={moment} />
@@ -105,7 +105,7 @@ function RecordHead({
           <ActorLink actor={actorOf(record)} />
         )}
       </h3>
-      <p class="happening">{happeningInWords(record)}</p>
+      <p class="happening">{actionText(record)}</p>
     </header>
   );
 }
@@ -114,7 +114,7 @@ function RecordHead({
 function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
   if (actor === 'outside' || actor.includes('/')) return <span>{actor}</span>;
   return (
-    <button type="button" class="link" onClick={() => choose(actor)}>
+    <button type="button" class="link" onClick={() => chooseActor(actor)}>
       {actor}
     </button>
   );
@@ -122,10 +122,10 @@ function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
 
 function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JSX.Element {
   const open = recording.value!;
-  const answers =
+  const resultingSteps =
     record.kind === 'transition' || record.kind === 'step'
       ? []
-      : steps.slice(0, maxAnswers).map((index) => open.recordAt(index)!);
+      : steps.slice(0, maxResultingSteps).map((index) => open.recordAt(index)!);
   const { title, value } = payloadOf(record);
   return (
     <>
@@ -133,7 +133,7 @@ function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JS
         <div class="block">
           <h4>
             {title}
-            <CopyButton text={() => JSON.stringify(value, null, 2)} what={title.toLowerCase()} />
+            <CopyButton text={() => JSON.stringify(value, null, 2)} label={title.toLowerCase()} />
           </h4>
           <Json value={value} />
         </div>
@@ -149,28 +149,28 @@ function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JS
             </>
           )}
           <dt>on</dt>
-          <dd>{eventInWords(record.on)}</dd>
+          <dd>{eventText(record.on)}</dd>
         </dl>
       )}
       {record.kind === 'timer-started' && (
         <dl class="fields">
           <dt>delay</dt>
-          <dd>{durationInWords(record.ms)}</dd>
+          <dd>{durationText(record.ms)}</dd>
           <dt>in state</dt>
           <dd>{record.state}</dd>
         </dl>
       )}
-      {answers.length > 0 && (
+      {resultingSteps.length > 0 && (
         <p class="answer">
           Result:{' '}
-          {answers
-            .map((answer) =>
-              answer.kind === 'transition'
-                ? `${stateInWords(answer.from) || 'start'} → ${stateInWords(answer.to)}`
+          {resultingSteps
+            .map((resultingStep) =>
+              resultingStep.kind === 'transition'
+                ? `${stateText(resultingStep.from) || 'start'} → ${stateText(resultingStep.to)}`
                 : 'no state change',
             )
             .join(', ')}
-          {steps.length > maxAnswers && ` ${moreInWords(steps.length - maxAnswers, '')}`}
+          {steps.length > maxResultingSteps && ` ${moreText(steps.length - maxResultingSteps, '')}`}
         </p>
       )}
     </>

@@ -9,7 +9,7 @@ import {
   pointerTo,
   shownEntries,
 } from '../model/recording/opened-json.ts';
-import { moreInWords } from '../parts/more.ts';
+import { moreText } from '../parts/more.ts';
 
 /** Longer texts are cut here; copying gives the complete text. */
 const shownChars = 600;
@@ -41,7 +41,7 @@ function Fields({ value, path, marked, opened }: Inner & { readonly value: objec
       {entries.map(([key, field]) => (
         <Field key={key} name={key} value={field} path={pointerTo(path, key)} marked={marked} opened={opened} />
       ))}
-      {count > maxJsonEntries && <li class="muted">{moreInWords(count - maxJsonEntries, 'copy to see all')}</li>}
+      {count > maxJsonEntries && <li class="muted">{moreText(count - maxJsonEntries, 'copy to see all')}</li>}
     </ul>
   );
 }
@@ -55,12 +55,12 @@ function Field({
 }: Inner & { readonly name: string; readonly value: unknown }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const isNew = marked?.has(path) ?? false;
-  const before = marked?.get(path);
+  const previousValue = marked?.get(path);
   if (typeof value !== 'object' || value === null || entryCount(value) === 0) {
     return (
       <li data-changed={isNew || undefined}>
         <span class="key">{name}</span>
-        {isNew && before !== undefined && <del>{shortPair(before, value)[0]}</del>}
+        {isNew && previousValue !== undefined && <del>{shortPair(previousValue, value)[0]}</del>}
         <Json value={value} path={path} />
       </li>
     );

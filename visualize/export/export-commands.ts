@@ -1,10 +1,10 @@
 import { deviationsRule } from '../../src/debugger/findings/deviations.ts';
 import type { Finding } from '../../src/debugger/findings/finding.ts';
 import type { Session } from '../../src/debugger/page-data.ts';
-import { verdicts } from '../findings/current-finding.ts';
+import { findings } from '../findings/current-finding.ts';
 import { currentAddress } from '../model/link.ts';
 import { place, range, recording, session } from '../model/place.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import { shownColumns, shownRows } from '../sequence/sequence-current.ts';
 import { copyText, download } from './download.ts';
 import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
@@ -12,17 +12,17 @@ import { machinesWithin, minimalTrace } from './minimal-trace.ts';
 import { pageFile } from './page-file.ts';
 import { pngOf, type StandaloneSvg, standalone } from './picture.ts';
 import { rangeMermaid } from './range-mermaid.ts';
-import { rangeTest, whyNoTest } from './range-test.ts';
-import { partOf, partThatMatters } from './relevant-part.ts';
+import { rangeTest, testErrorText } from './range-test.ts';
+import { partInformationOf, relevantPart } from './relevant-part.ts';
 import { maxPictureRows, type Palette, rowsWithin, sequenceSvg } from './sequence-svg.ts';
 
 export interface ExportCommand {
   readonly name: string;
   readonly group: 'Sequence' | 'Chart' | 'Trace';
   /** Runs the command; returns a message for the user. */
-  run(open: Recording, exported: ExportedRange): Promise<string> | string;
+  run(open: PageRecording, exported: ExportedRange): Promise<string> | string;
   /** Returns why the command is unavailable; `undefined` if it is available. */
-  whyNot?(open: Recording, exported: ExportedRange): string | undefined;
+  unavailableReason?(open: PageRecording, exported: ExportedRange): string | undefined;
 }
 
 export const exportCommands: readonly ExportCommand[] = [
@@ -42,25 +42,25 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Download as SVG',
     group: 'Sequence',
-    whyNot: whyNoSequence,
+    unavailableReason: sequenceErrorText,
     run: (open, exported) => save(fileName(open, exported, '.svg'), drawnSequence(exported).text, svgType),
   },
   {
     name: 'Download as PNG',
     group: 'Sequence',
-    whyNot: whyNoSequence,
+    unavailableReason: sequenceErrorText,
     run: async (open, exported) => save(fileName(open, exported, '.png'), await pngOf(drawnSequence(exported))),
   },
   {
     name: 'Download as SVG',
     group: 'Chart',
-    whyNot: whyNoChart,
+    unavailableReason: chartErrorText,
     run: () => save(`${shownMachine()}.svg`, standalone(shownChart()!).text, svgType),
   },
   {
     name: 'Download as PNG',
     group: 'Chart',
-    whyNot: whyNoChart,
+    unavailableReason: chartErrorText,
     run: async () => save(`${shownMachine()}.png`, await pngOf(standalone(shownChart()!))),
   },
   {
@@ -73,7 +73,7 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Download as HTML page',
     group: 'Trace',
     run: async (open, exported) => {
-      const part = range.value === undefined ? partThatMatters(open, place.value, verdictsHere()) : exported;
+      const part = range.value === undefined ? relevantPart(open, place.value, findingsOfTrace()) : exported;
       const name = fileName(open, part, '.html');
       const file = await pageFile({
         name: fileName(open, part, '.trace'),
@@ -87,7 +87,7 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Copy as test',
     group: 'Trace',
-    whyNot: whyNoTest,
+    unavailableReason: testErrorText,
     run: async (open, exported) => {
       const { source, trace } = rangeTest(open, exported);
       await copyText(source);
@@ -99,7 +99,7 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Download as test',
     group: 'Trace',
-    whyNot: whyNoTest,
+    unavailableReason: testErrorText,
     run: (open, exported) => {
       const { source, trace } = rangeTest(open, exported);
       if (trace !== undefined) download(trace.name, trace.text);
@@ -111,27 +111,27 @@ export const exportCommands: readonly ExportCommand[] = [
 const svgType = 'image/svg+xml';
 
 /** The list of deviations is not limited to the part, because a deviation concerns only its own record. */
-function verdictsHere(): Finding[] {
-  return verdicts.value.filter(({ rule }) => rule !== deviationsRule);
+function findingsOfTrace(): Finding[] {
+  return findings.value.filter(({ rule }) => rule !== deviationsRule);
 }
 
 /** Session with only those pictures whose machines occur in the part. */
-function sessionOfPart(open: Recording, part: ExportedRange): Session {
-  const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: before } = session.value ?? {};
-  const of = partOf(open, part, verdicts.value, before);
+function sessionOfPart(open: PageRecording, part: ExportedRange): Session {
+  const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: previousPart } = session.value ?? {};
+  const partInformation = partInformationOf(open, part, findings.value, previousPart);
   const ids = new Set(machinesWithin(open, part).map(({ id }) => id));
-  const own = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
+  const picturesInPart = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
     Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
   return {
-    charts: own(charts),
-    briefCharts: own(briefCharts),
-    ...(notDrawn !== undefined && { notDrawn: own(notDrawn) }),
+    charts: picturesInPart(charts),
+    briefCharts: picturesInPart(briefCharts),
+    ...(notDrawn !== undefined && { notDrawn: picturesInPart(notDrawn) }),
     diagrams,
-    ...(of !== undefined && { part: of }),
+    ...(partInformation !== undefined && { part: partInformation }),
   };
 }
 
-export function currentRange(): { open: Recording; exported: ExportedRange } | undefined {
+export function currentRange(): { open: PageRecording; exported: ExportedRange } | undefined {
   const open = recording.value;
   const exported = open === undefined ? undefined : exportedRange(open, range.value);
   return open === undefined || exported === undefined ? undefined : { open, exported };
@@ -146,7 +146,7 @@ function drawnSequence(exported: ExportedRange): StandaloneSvg {
   return sequenceSvg(shownRows.peek()!.rows, shownColumns.peek(), exported, paletteOf(document.documentElement));
 }
 
-function whyNoSequence(_: Recording, exported: ExportedRange): string | undefined {
+function sequenceErrorText(_: PageRecording, exported: ExportedRange): string | undefined {
   const rows = shownRows.peek()?.rows;
   if (rows === undefined) return 'No messages are shown.';
   const { from, end } = rowsWithin(rows, exported);
@@ -155,7 +155,7 @@ function whyNoSequence(_: Recording, exported: ExportedRange): string | undefine
   return `An image has at most ${maxPictureRows} rows, this range has ${end - from}. Select a shorter range on the timeline.`;
 }
 
-function whyNoChart(): string | undefined {
+function chartErrorText(): string | undefined {
   return shownChart() === undefined ? 'No single statechart is shown.' : undefined;
 }
 

@@ -61,7 +61,7 @@ function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element
       ref={menu}
       onKeyDown={(event) => onKey(event, menu.current, close)}
     >
-      <p class="export-range">{rangeInWords()}</p>
+      <p class="export-range">{rangeText()}</p>
       {[...Map.groupBy(exportCommands, ({ group }) => group)].map(([group, commands]) => (
         // biome-ignore lint/a11y/useSemanticElements: a menu's group is no form's.
         <div key={group} role="group" aria-label={group} class="export-group">
@@ -101,7 +101,7 @@ function Item({ command, whyNot, enabled, close }: ItemProps): JSX.Element {
       title={whyNot}
       onClick={() => {
         if (isOff) {
-          tell(whyNot ?? 'Nothing to export yet.');
+          showNotice(whyNot ?? 'Nothing to export yet.');
           return;
         }
         close(true);
@@ -117,9 +117,9 @@ async function run(command: ExportCommand): Promise<void> {
   const now = currentRange();
   if (now === undefined) return;
   try {
-    tell(await command.run(now.open, now.exported));
+    showNotice(await command.run(now.open, now.exported));
   } catch (error) {
-    tell(`Export failed: ${error instanceof Error ? error.message : String(error)}`);
+    showNotice(`Export failed: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -127,17 +127,17 @@ function whyNotNow(
   command: ExportCommand,
   { open, exported }: NonNullable<ReturnType<typeof currentRange>>,
 ): string | undefined {
-  return command.whyNot?.(open, exported);
+  return command.unavailableReason?.(open, exported);
 }
 
-function tell(what: string): void {
-  notice.value = what;
+function showNotice(message: string): void {
+  notice.value = message;
   setTimeout(() => {
-    if (notice.value === what) notice.value = '';
+    if (notice.value === message) notice.value = '';
   }, noticeMs);
 }
 
-function rangeInWords(): string {
+function rangeText(): string {
   const now = currentRange();
   if (now === undefined) return 'No trace is open.';
   const { open, exported } = now;

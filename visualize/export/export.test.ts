@@ -5,20 +5,20 @@ import { parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { Recording } from '../model/recording/recording.ts';
+import { PageRecording } from '../model/recording/recording.ts';
 import { columnsOf } from '../sequence/sequence-lifelines.ts';
 import { SequenceIndex, SequenceRows } from '../sequence/sequence-rows.ts';
 import { exportedRange, fileName } from './exported-range.ts';
 import { minimalTrace } from './minimal-trace.ts';
 import { rangeMermaid } from './range-mermaid.ts';
-import { rangeTest, whyNoTest } from './range-test.ts';
+import { rangeTest, testErrorText } from './range-test.ts';
 import { rowsWithin, sequenceSvg } from './sequence-svg.ts';
 
 const diagram = parseDiagram(
   'sequenceDiagram\n  participant a\n  participant b\n  loop\n    a->>b: ping.sent\n    b->>a: pong.sent\n  end\n',
   'ping.mmd',
 );
-const story: TraceBody[] = [
+const traceBodies: TraceBody[] = [
   { kind: 'spawn', actor: 'a', machine: 'first' },
   { kind: 'spawn', actor: 'b', parent: 'a', machine: 'second' },
   { kind: 'transition', actor: 'a', from: '', to: 'on', on: 'xstate.init', change: [{ path: '', value: { n: 1 } }] },
@@ -42,13 +42,13 @@ const story: TraceBody[] = [
 
 describe('the exported range', () => {
   test('the exported range is the complete trace unless a range was chosen, and never exceeds the trace', () => {
-    expect(exportedRange(recordingOf(story), undefined)).toEqual({ first: 0, last: 11 });
-    expect(exportedRange(recordingOf(story), [3, 99])).toEqual({ first: 3, last: 11 });
+    expect(exportedRange(recordingOf(traceBodies), undefined)).toEqual({ first: 0, last: 11 });
+    expect(exportedRange(recordingOf(traceBodies), [3, 99])).toEqual({ first: 3, last: 11 });
     expect(exportedRange(recordingOf([]), undefined)).toBeUndefined();
   });
 
   test('the names of exported files contain the numbers of their records', () => {
-    expect(fileName(recordingOf(story), { first: 3, last: 5 }, '.trace')).toBe('my-program-4-6.trace');
+    expect(fileName(recordingOf(traceBodies), { first: 3, last: 5 }, '.trace')).toBe('my-program-4-6.trace');
   });
 });
 
@@ -59,7 +59,7 @@ describe('a minimal trace', () => {
     [6, 6],
     [9, 11],
   ])('a minimal trace of the records %i to %i leads to the same state at its end', (first, last) => {
-    const recording = recordingOf(story);
+    const recording = recordingOf(traceBodies);
     const { header, records } = read(minimalTrace(recording, { first, last }));
     const state = TraceState.of(header);
     for (const record of records) state.apply(record);
@@ -69,24 +69,24 @@ describe('a minimal trace', () => {
 
   test('a minimal trace has only the machines that occur in it', () => {
     const machines = (first: number, last: number) =>
-      read(minimalTrace(recordingOf(story), { first, last })).header.machines.map(({ id }) => id);
+      read(minimalTrace(recordingOf(traceBodies), { first, last })).header.machines.map(({ id }) => id);
     expect(machines(3, 7)).toEqual(['first', 'second']);
     expect(machines(10, 11)).toEqual(['second', 'third']);
   });
 
   test('a minimal trace from the beginning has no earlier actors', () => {
-    expect(read(minimalTrace(recordingOf(story), { first: 0, last: 2 })).header.actors).toBeUndefined();
+    expect(read(minimalTrace(recordingOf(traceBodies), { first: 0, last: 2 })).header.actors).toBeUndefined();
   });
 
   test('a minimal trace that starts in the middle of a diagram has no deviation', () => {
-    const { header, records } = read(minimalTrace(recordingOf(story), { first: 4, last: 8 }));
+    const { header, records } = read(minimalTrace(recordingOf(traceBodies), { first: 4, last: 8 }));
     expect(checkTrace([diagram], records, header).departures).toEqual([]);
   });
 });
 
 describe('the sequence of a range', () => {
   test('the mermaid diagram has the messages of the range, without internal ones of XState', () => {
-    const text = rangeMermaid(recordingOf(story), { first: 3, last: 11 });
+    const text = rangeMermaid(recordingOf(traceBodies), { first: 3, last: 11 });
     expect(text).toContain('sequenceDiagram');
     expect([...text.matchAll(/\w+->>\w+: \S+/g)].map(([arrow]) => arrow)).toEqual([
       'a->>b: ping.sent',
@@ -97,7 +97,7 @@ describe('the sequence of a range', () => {
   });
 
   test('the mermaid diagram marks a deviation and the expected messages', () => {
-    const twice = [story[0]!, story[1]!, story[3]!, story[3]!];
+    const twice = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
     const text = rangeMermaid(recordingOf(twice), { first: 0, last: 3 });
     expect(text).toMatch(/rect .*\n\s+a->>b: ping\.sent \(record 4/);
     expect(text).toContain('b → a: pong.sent');
@@ -105,7 +105,7 @@ describe('the sequence of a range', () => {
 
   test('the picture has the rows of the range and no characters that are invalid in XML', () => {
     const nasty: TraceBody = { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y', text: '<b>&"\u0001' } };
-    const { rows, picture } = drawnOf([...story, nasty], { first: 3, last: 12 });
+    const { rows, picture } = drawnOf([...traceBodies, nasty], { first: 3, last: 12 });
     const { from, end } = rowsWithin(rows, { first: 3, last: 12 });
     expect(end - from).toBe(9);
     expect(picture.text).toContain('&lt;b&gt;&amp;');
@@ -116,14 +116,14 @@ describe('the sequence of a range', () => {
   });
 
   test('the picture shows which diagram a deviation concerns', () => {
-    const twice = [story[0]!, story[1]!, story[3]!, story[3]!];
+    const twice = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
     expect(drawnOf(twice, { first: 0, last: 3 }).picture.text).toContain('expected b → a: pong.sent');
   });
 });
 
 describe('a test of a range', () => {
   test('the generated test replays from the beginning to the last record of the range', () => {
-    const { source } = rangeTest(recordingOf(story), { first: 3, last: 6 });
+    const { source } = rangeTest(recordingOf(traceBodies), { first: 3, last: 6 });
     expect(source).toContain("test('my program does what was recorded, up to record 7 (b → a: pong.sent)'");
     expect(source).toContain('"seq":1,');
     expect(source).toContain('"seq":7,');
@@ -131,13 +131,13 @@ describe('a test of a range', () => {
   });
 
   test('no test is generated from a trace that lacks its beginning', () => {
-    expect(whyNoTest(recordingOf(story))).toBeUndefined();
-    const late = new Recording(header());
-    late.append([{ ...story[0]!, seq: 5, t: 5 }]);
-    expect(whyNoTest(late)).toContain('cannot be replayed');
-    const rotated = new Recording({ ...header(), actors: [] });
-    rotated.append([{ ...story[0]!, seq: 1, t: 5 }]);
-    expect(whyNoTest(rotated)).toContain('cannot be replayed');
+    expect(testErrorText(recordingOf(traceBodies))).toBeUndefined();
+    const late = new PageRecording(header());
+    late.append([{ ...traceBodies[0]!, seq: 5, t: 5 }]);
+    expect(testErrorText(late)).toContain('cannot be replayed');
+    const rotated = new PageRecording({ ...header(), actors: [] });
+    rotated.append([{ ...traceBodies[0]!, seq: 1, t: 5 }]);
+    expect(testErrorText(rotated)).toContain('cannot be replayed');
   });
 });
 
@@ -164,8 +164,8 @@ function read(text: string): { header: TraceHeader; records: TraceRecord[] } {
   return { header: first as TraceHeader, records: rest as TraceRecord[] };
 }
 
-function recordingOf(bodies: readonly TraceBody[]): Recording {
-  const recording = new Recording(header(), [diagram]);
+function recordingOf(bodies: readonly TraceBody[]): PageRecording {
+  const recording = new PageRecording(header(), [diagram]);
   recording.append(bodies.map((body, i) => ({ ...body, seq: i + 1, t: i * 10 })));
   return recording;
 }

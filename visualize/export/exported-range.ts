@@ -1,4 +1,4 @@
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 
 /** Places of its first and last record, inclusive. */
 export interface ExportedRange {
@@ -8,7 +8,7 @@ export interface ExportedRange {
 
 /** The chosen range, or the complete trace; `undefined` without records. */
 export function exportedRange(
-  recording: Recording,
+  recording: PageRecording,
   chosen: readonly [number, number] | undefined,
 ): ExportedRange | undefined {
   const end = recording.length - 1;
@@ -18,7 +18,7 @@ export function exportedRange(
 }
 
 /** A file name with the range of its records, such as `pilot-agent-80-140.trace`. */
-export function fileName(recording: Recording, { first, last }: ExportedRange, ending: string): string {
+export function fileName(recording: PageRecording, { first, last }: ExportedRange, ending: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
   return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;
 }

@@ -1,24 +1,24 @@
 import { formatTraceLine, type TraceHeader } from '../../src/runtime/trace/trace.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /**
  * Writes a part of a recording as a trace. The header lists the actors that lived before the part, so that it can be opened and checked like any
  * trace that begins late. It contains only machines that occur in the part.
  */
-export function minimalTrace(recording: Recording, part: ExportedRange): string {
+export function minimalTrace(recording: PageRecording, part: ExportedRange): string {
   const { first, last } = part;
   const living = [...recording.stateAt(first - 1).actors.values()];
   const { actors: _, ...header } = recording.header;
-  const own: TraceHeader = {
+  const partHeader: TraceHeader = {
     ...header,
     machines: machinesWithin(recording, part),
     ...(living.length > 0 && { actors: living }),
   };
-  return [own, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');
+  return [partHeader, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');
 }
 
-export function machinesWithin(recording: Recording, { first, last }: ExportedRange): TraceHeader['machines'] {
+export function machinesWithin(recording: PageRecording, { first, last }: ExportedRange): TraceHeader['machines'] {
   const occurring = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
   for (const record of recording.recordsIn(first, last)) {
     if (record.kind === 'spawn') occurring.add(record.machine);

@@ -1,11 +1,11 @@
 import { type Message, MessageReader } from '../../src/debugger/check/message.ts';
 import { sequenceMermaid } from '../../src/debugger/check/sequence-mermaid.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /** The messages of a range as a mermaid sequence diagram with marked deviations. */
-export function rangeMermaid(recording: Recording, { first, last }: ExportedRange): string {
-  const { header, departures } = recording;
+export function rangeMermaid(recording: PageRecording, { first, last }: ExportedRange): string {
+  const { header, deviations } = recording;
   const reader = new MessageReader([...recording.stateAt(first - 1).actors.values()]);
   const messages: Message[] = [];
   for (const record of recording.recordsIn(first, last)) {
@@ -18,7 +18,7 @@ export function rangeMermaid(recording: Recording, { first, last }: ExportedRang
       `records ${recording.seqAt(first)} to ${recording.seqAt(last)}`,
     ],
     messages,
-    deviations: departures.filter(({ index }) => index >= first && index <= last).map(({ departure }) => departure),
+    deviations: deviations.filter(({ index }) => index >= first && index <= last).map(({ deviation }) => deviation),
   });
 }
 

@@ -1,21 +1,21 @@
 import { formatReplayTest, type ReplayTest } from '../../src/debugger/replay/format-test.ts';
-import type { Recording } from '../model/recording/recording.ts';
-import { recordInWords } from '../model/recording/words.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
+import { recordText } from '../model/recording/words.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /** A test that replays a trace from its beginning to the end of the range. */
-export function rangeTest(recording: Recording, { last }: ExportedRange): ReplayTest {
+export function rangeTest(recording: PageRecording, { last }: ExportedRange): ReplayTest {
   const { header } = recording;
   const end = recording.recordAt(last)!;
   return formatReplayTest({
     header,
     records: recording.recordsIn(0, last),
     upTo: end.seq,
-    name: `${header.program} does what was recorded, up to record ${end.seq} (${recordInWords(end)})`,
+    name: `${header.program} does what was recorded, up to record ${end.seq} (${recordText(end)})`,
   });
 }
 
-export function whyNoTest(recording: Recording): string | undefined {
+export function testErrorText(recording: PageRecording): string | undefined {
   if (recording.header.actors === undefined && recording.seqAt(0) === 1) return undefined;
   return 'The trace does not start with the program, so it cannot be replayed.';
 }

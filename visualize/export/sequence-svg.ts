@@ -1,9 +1,17 @@
 import { markupText } from '../../src/runtime/markup-text.ts';
 import { clockText } from '../model/recording/words.ts';
-import { drawn, hasLifeline, layoutOf, leastGutter, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
+import {
+  drawnEntryOf,
+  hasLifeline,
+  layoutOf,
+  minGutter,
+  noteMiddle,
+  rowHeight,
+  xOf,
+} from '../sequence/sequence-layout.ts';
 import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../sequence/sequence-lifelines.ts';
-import { departureOfLine, departureText, type Entry, type SequenceRows } from '../sequence/sequence-rows.ts';
-import { labelOf, payloadOf, whoOf } from '../sequence/sequence-text.ts';
+import { deviationLineText, deviationOfLine, type Entry, type SequenceRows } from '../sequence/sequence-rows.ts';
+import { actorPrefixOf, labelOf, payloadOf } from '../sequence/sequence-text.ts';
 import type { ExportedRange } from './exported-range.ts';
 import type { StandaloneSvg } from './picture.ts';
 
@@ -35,7 +43,7 @@ export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): 
 export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
   const { from, end } = rowsWithin(rows, range);
   const columns = columnsWith(all, touched(rows, from, end));
-  const layout = layoutOf(columns.list.length, leastGutter + columns.list.length * 150 + 330);
+  const layout = layoutOf(columns.list.length, minGutter + columns.list.length * 150 + 330);
   const width = layout.width;
   const height = head + Math.max(1, end - from) * rowHeight + foot;
   const body: string[] = [];
@@ -80,24 +88,24 @@ function rowSvg(rows: SequenceRows, at: number, y: number, drawing: Drawing): st
   const { entry, line } = rows.row(at);
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
-  const departures = recording.departureAt(entry.index);
+  const deviations = recording.deviationsAt(entry.index);
   const { palette, width } = drawing;
   const ground =
-    departures.length > 0
+    deviations.length > 0
       ? `<rect y="${y}" width="${width}" height="${rowHeight}" fill="${palette.bad}" opacity=".13"/>`
       : '';
   if (line > 0) {
-    const found = departureOfLine(departures, line);
-    const words = found === undefined ? '' : departureText(found.departure, found.part);
+    const found = deviationOfLine(deviations, line);
+    const words = found === undefined ? '' : deviationLineText(found.deviation, found.part);
     return [ground, text(28, y + 17, words, { fill: palette.bad })];
   }
-  const alarm = departures.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.bad })] : [];
+  const alarm = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.bad })] : [];
   return [
     ground,
     ...alarm,
     text(48, y + 17, String(record.seq), { fill: palette.muted, 'text-anchor': 'end' }),
     text(56, y + 17, clockText(record.t), { fill: palette.muted }),
-    ...arrowSvg(entry, labelOf(entry, record), payloadOf(record, maxPayload), y, departures.length > 0, drawing),
+    ...arrowSvg(entry, labelOf(entry, record), payloadOf(record, maxPayload), y, deviations.length > 0, drawing),
   ];
 }
 
@@ -110,14 +118,14 @@ function arrowSvg(
   drawing: Drawing,
 ): string[] {
   const { columns, layout, palette } = drawing;
-  const form = drawn(entry, columns, layout);
+  const form = drawnEntryOf(entry, columns, layout);
   if (form === undefined) return [];
-  const note = whoOf(entry, columns) + label;
+  const note = actorPrefixOf(entry, columns) + label;
   const colour = departs ? palette.bad : palette.line;
   if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note, layout), y + 4, palette)];
-  const who = whoOf(entry, columns);
+  const actorPrefix = actorPrefixOf(entry, columns);
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
-  const words = `<tspan fill="${palette.muted}">${markupText(who)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
+  const words = `<tspan fill="${palette.muted}">${markupText(actorPrefix)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
   // Keeps labels readable on top of lifelines.
   const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
   const ends = [

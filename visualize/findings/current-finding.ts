@@ -8,30 +8,30 @@ import { firstAfter } from '../model/recording/sorted.ts';
 const none: readonly Finding[] = [];
 
 /** Sorted by record. Includes findings about the end of the trace if no more records follow. */
-export const verdicts = computed<readonly Finding[]>(() => {
+export const findings = computed<readonly Finding[]>(() => {
   const open = recording.value;
   if (open === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
   // A part of a trace contains the findings of the complete trace, which depend on all records.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
-  const { verdicts: follower } = open;
+  const { findings: follower } = open;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
-  const departs = deviationsFinding(open.departures);
+  const departs = deviationsFinding(open.deviations);
   return [...follower.found, ...(isOver ? follower.atEnd() : []), ...(departs === undefined ? [] : [departs])].sort(
     (a, b) => a.index - b.index,
   );
 });
 
 /** The selected finding. It stays shown from `from` (its record or its root cause) to its record. */
-export const chosenVerdict = signal<(Pick<Finding, 'rule' | 'index'> & { readonly from: number }) | undefined>(
+export const chosenFinding = signal<(Pick<Finding, 'rule' | 'index'> & { readonly from: number }) | undefined>(
   undefined,
 );
 
 const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
 
 /** Index of the finding at the current place: of the last ones decided until then, the selected one, else the worst; -1 before the first. */
-export const currentVerdict = computed(() => {
-  const all = verdicts.value;
-  const chosen = chosenVerdict.value;
+export const currentFinding = computed(() => {
+  const all = findings.value;
+  const chosen = chosenFinding.value;
   if (chosen !== undefined && place.value >= chosen.from && place.value <= chosen.index) {
     const at = all.findIndex(({ rule, index }) => rule === chosen.rule && index === chosen.index);
     if (at !== -1) return at;

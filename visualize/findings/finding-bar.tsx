@@ -6,40 +6,40 @@ import { jumpTo, range, recording } from '../model/place.ts';
 import { clockText, wallClockText } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { zoomTo } from '../timeline/timeline-view.ts';
-import { chosenVerdict, currentVerdict, verdicts } from './current-finding.ts';
+import { chosenFinding, currentFinding, findings } from './current-finding.ts';
 
 const isOpen = signal(false);
 /** The first and the last are always included. */
-const mostListed = 500;
+const maxListed = 500;
 
 const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note', fine: 'OK' };
 
 /** A sentence at the top with the finding at the current place, and a list of all findings on request. */
-export function VerdictBar(): JSX.Element | null {
-  const all = verdicts.value;
+export function FindingBar(): JSX.Element | null {
+  const all = findings.value;
   if (all.length === 0) return null;
-  const at = currentVerdict.value;
-  const verdict = all[at];
+  const at = currentFinding.value;
+  const finding = all[at];
   return (
     <section class="verdict-bar" aria-label="Findings">
       <span class="buttons">
         <Step by={-1} at={at} />
         <Step by={1} at={at} />
       </span>
-      {verdict === undefined ? (
+      {finding === undefined ? (
         <p class="verdict muted">No findings before this record.</p>
       ) : (
-        <p class="verdict" data-weight={verdict.weight} data-rule={verdict.rule}>
-          <Sign weight={verdict.weight} />
-          <Time verdict={verdict} />
-          <button type="button" class="link" title={verdict.sentence} onClick={() => show(verdict)}>
-            {verdict.sentence}
+        <p class="verdict" data-weight={finding.weight} data-rule={finding.rule}>
+          <Sign weight={finding.weight} />
+          <Time finding={finding} />
+          <button type="button" class="link" title={finding.sentence} onClick={() => show(finding)}>
+            {finding.sentence}
           </button>
-          <Spent verdict={verdict} />
+          <Spent finding={finding} />
         </p>
       )}
-      {verdict?.root !== undefined && verdict.root !== verdict.index && (
-        <button type="button" onClick={() => showRoot(verdict)}>
+      {finding?.root !== undefined && finding.root !== finding.index && (
+        <button type="button" onClick={() => showRoot(finding)}>
           Root cause
         </button>
       )}
@@ -49,7 +49,7 @@ export function VerdictBar(): JSX.Element | null {
 }
 
 function Step({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
-  const next = verdicts.value[at + by];
+  const next = findings.value[at + by];
   const label = by === 1 ? 'Next finding' : 'Previous finding';
   return (
     <button
@@ -73,7 +73,7 @@ function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
   );
 }
 
-function Time({ verdict: { index } }: { readonly verdict: Finding }): JSX.Element {
+function Time({ finding: { index } }: { readonly finding: Finding }): JSX.Element {
   const open = recording.value!;
   const t = open.timeAt(index);
   return (
@@ -83,7 +83,7 @@ function Time({ verdict: { index } }: { readonly verdict: Finding }): JSX.Elemen
   );
 }
 
-function Spent({ verdict: { spent = [] } }: { readonly verdict: Finding }): JSX.Element | null {
+function Spent({ finding: { spent = [] } }: { readonly finding: Finding }): JSX.Element | null {
   return spent.length === 0 ? null : (
     <span class="spent muted" title={`Time spent: ${spentText(spent)}`}>
       <span class="spent-text">{spentText(spent)}</span>
@@ -93,7 +93,7 @@ function Spent({ verdict: { spent = [] } }: { readonly verdict: Finding }): JSX.
 
 function All({ all, at }: { readonly all: readonly Finding[]; readonly at: number }): JSX.Element {
   const bad = all.filter(({ weight }) => weight === 'bad').length;
-  const first = Math.max(0, Math.min(at - mostListed / 2, all.length - mostListed));
+  const first = Math.max(0, Math.min(at - maxListed / 2, all.length - maxListed));
   return (
     <details
       class="verdicts"
@@ -119,25 +119,25 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
       {isOpen.value && (
         <ol class="popup">
           {first > 0 && <li class="muted">{first} earlier</li>}
-          {all.slice(first, first + mostListed).map((verdict, i) => (
-            <li key={`${verdict.rule} ${verdict.index}`}>
+          {all.slice(first, first + maxListed).map((finding, i) => (
+            <li key={`${finding.rule} ${finding.index}`}>
               <button
                 type="button"
                 class="record-link"
                 aria-current={first + i === at}
-                data-record={recording.value!.seqAt(verdict.index)}
+                data-record={recording.value!.seqAt(finding.index)}
                 onClick={() => {
                   isOpen.value = false;
-                  show(verdict);
+                  show(finding);
                 }}
               >
-                <Sign weight={verdict.weight} />
-                <Time verdict={verdict} />
-                <span class="words">{verdict.sentence}</span>
+                <Sign weight={finding.weight} />
+                <Time finding={finding} />
+                <span class="words">{finding.sentence}</span>
               </button>
             </li>
           ))}
-          {first + mostListed < all.length && <li class="muted">{all.length - first - mostListed} later</li>}
+          {first + maxListed < all.length && <li class="muted">{all.length - first - maxListed} later</li>}
         </ol>
       )}
     </details>
@@ -147,13 +147,13 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
 /** Goes to the root cause. The finding stays selected, although others may be nearer to that record. */
 function showRoot({ rule, index, root }: Finding): void {
   jumpTo(root!);
-  chosenVerdict.value = { rule, index, from: root! };
+  chosenFinding.value = { rule, index, from: root! };
 }
 
 function show({ rule, index, range: [first, last] }: Finding): void {
   const open = recording.value;
   if (open === undefined) return;
-  chosenVerdict.value = { rule, index, from: index };
+  chosenFinding.value = { rule, index, from: index };
   range.value = first < last ? [first, last] : undefined;
   jumpTo(index);
   const from = open.timeAt(first);

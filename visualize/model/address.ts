@@ -1,7 +1,7 @@
 /** The fragment (`#…`) of the page's address. It contains the current place, so that a link is enough to share the place. */
 
 /** No user sets as many marks; a link may contain more. */
-export const mostMarks = 100;
+export const maxMarks = 100;
 
 /** Maximum length of an actor's name, because browsers and mails do not support longer addresses. */
 const maxActorChars = 2_000;
@@ -28,7 +28,7 @@ export function parseAddress(hash: string): Address {
     ...(record !== undefined && { record }),
     ...(actor !== null && actor !== '' && { actor }),
     ...(first !== undefined && last !== undefined && first <= last && { range: [first, last] as const }),
-    ...(marks.length > 0 && { marks: [...new Set(marks)].sort((a, b) => a - b).slice(0, mostMarks) }),
+    ...(marks.length > 0 && { marks: [...new Set(marks)].sort((a, b) => a - b).slice(0, maxMarks) }),
   };
 }
 

@@ -2,18 +2,18 @@
 import { computed, effect, signal } from '@preact/signals';
 import { type CausePath, causePathOf, neighboursOf, nextInPath } from '../../src/debugger/trace/cause-path.ts';
 import { goTo, place, recording, size } from './place.ts';
-import type { Recording } from './recording/recording.ts';
+import type { PageRecording } from './recording/recording.ts';
 
-const chosen = signal<{ readonly of: Recording; readonly index: number } | undefined>(undefined);
+const chosen = signal<{ readonly of: PageRecording; readonly index: number } | undefined>(undefined);
 
 /** Place whose complete chain is shown; `undefined` without a chain or after another trace was opened. */
-export const storyAnchor = computed(() => (chosen.value?.of === recording.value ? chosen.value?.index : undefined));
+export const chainAnchor = computed(() => (chosen.value?.of === recording.value ? chosen.value?.index : undefined));
 
 /** Current place with a delay, so that quick steps do not compute causes. */
 const settled = signal(-1);
 const settleMs = 120;
 
-export function keepStory(): void {
+export function startChain(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
     const at = place.value;
@@ -25,25 +25,25 @@ export function keepStory(): void {
   });
 }
 
-export const story = computed<CausePath | undefined>(() => {
+export const causalChain = computed<CausePath | undefined>(() => {
   const open = recording.value;
-  const anchor = storyAnchor.value;
+  const anchor = chainAnchor.value;
   if (open === undefined) return undefined;
   // Subscribes to the size, because consequences may be appended later.
   if (anchor !== undefined) return size.value > 0 ? causePathOf(open, anchor) : undefined;
   return neighboursOf(open, settled.value);
 });
 
-const places = computed<ReadonlySet<number>>(() => new Set(story.value?.indexes));
+const places = computed<ReadonlySet<number>>(() => new Set(causalChain.value?.indexes));
 
-export function isInStory(index: number): boolean {
+export function isInChain(index: number): boolean {
   return places.value.has(index);
 }
 
 /** Number of the chain's records about each actor; those of effects count for their owners. */
-export const storyActors = computed<ReadonlyMap<string, number>>(() => {
+export const chainActors = computed<ReadonlyMap<string, number>>(() => {
   const counts = new Map<string, number>();
-  for (const index of story.value?.indexes ?? []) {
+  for (const index of causalChain.value?.indexes ?? []) {
     const actor = recording.value?.aboutAt(index);
     if (actor === undefined) continue;
     const owner = actor.split('/')[0]!;
@@ -52,16 +52,16 @@ export const storyActors = computed<ReadonlyMap<string, number>>(() => {
   return counts;
 });
 
-export function toggleStory(): void {
+export function toggleChain(): void {
   const open = recording.value;
-  chosen.value = storyAnchor.value === undefined && open !== undefined ? { of: open, index: place.value } : undefined;
+  chosen.value = chainAnchor.value === undefined && open !== undefined ? { of: open, index: place.value } : undefined;
 }
 
 /** Goes to the cause (-1), or to a consequence (1). */
 export function stepAlongCause(by: 1 | -1): void {
   const open = recording.value;
   if (open === undefined) return;
-  const now = storyAnchor.value === undefined ? neighboursOf(open, place.value) : story.value;
+  const now = chainAnchor.value === undefined ? neighboursOf(open, place.value) : causalChain.value;
   const next = now === undefined ? undefined : nextInPath(now, place.value, by);
   if (next !== undefined) goTo(next);
 }

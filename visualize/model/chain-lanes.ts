@@ -1,10 +1,10 @@
 /** Positions of the records of a causal chain among the lanes: on the lane of their actor, or of its nearest ancestor with a lane. */
 import { outside } from '../../src/debugger/check/message.ts';
 import type { Lane } from './recording/lanes.ts';
-import type { Recording } from './recording/recording.ts';
+import type { PageRecording } from './recording/recording.ts';
 import { actorOf } from './recording/words.ts';
 
-export interface StoryPoint {
+export interface ChainPoint {
   readonly index: number;
   readonly t: number;
   /** Row of the lane; -1 for the axis, if no ancestor has a lane. */
@@ -16,7 +16,7 @@ export class Parents {
   readonly #parents = new Map<string, string>();
   #read = 0;
 
-  grow(open: Recording): void {
+  grow(open: PageRecording): void {
     for (; this.#read < open.length; this.#read++) {
       const parent = open.kindAt(this.#read) === 'spawn' ? open.otherAt(this.#read) : undefined;
       if (parent !== undefined && parent !== outside) this.#parents.set(open.aboutAt(this.#read), parent);
@@ -29,12 +29,12 @@ export class Parents {
   }
 }
 
-export function storyPoints(
+export function chainPoints(
   places: readonly number[],
-  open: Recording,
+  open: PageRecording,
   lanes: readonly Lane[],
   parents: Parents,
-): StoryPoint[] {
+): ChainPoint[] {
   const rows = new Map(lanes.map(({ name }, row) => [name, row]));
   return places.flatMap((index) => {
     const record = open.recordAt(index);

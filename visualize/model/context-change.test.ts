@@ -7,8 +7,8 @@ test('two short values are shown completely', () => {
 
 test('two long values are cut so that both show the first difference', () => {
   const common = 'sha256:'.padEnd(100, '0');
-  const [before, after] = shortPair(`${common}a-old-end`, `${common}b-new-end`);
-  expect(before).toBe(`…${'0'.repeat(12)}a-old-end`);
+  const [previous, after] = shortPair(`${common}a-old-end`, `${common}b-new-end`);
+  expect(previous).toBe(`…${'0'.repeat(12)}a-old-end`);
   expect(after).toBe(`…${'0'.repeat(12)}b-new-end`);
   const [short, long] = shortPair(common, `${common}${'x'.repeat(200)}`);
   expect(short).toBe(`…${'0'.repeat(12)}`);

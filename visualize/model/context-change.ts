@@ -3,29 +3,29 @@ import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace/tr
 import type { Moment } from './moment.ts';
 
 /** Changes without the initial context. Of a replaced list, only changed entries and fields. */
-export function changesOf({ before, changes }: Pick<Moment, 'before' | 'changes'>): ContextChange[] {
-  if (before?.context === undefined) return [];
+export function changesOf({ stateBefore, changes }: Pick<Moment, 'stateBefore' | 'changes'>): ContextChange[] {
+  if (stateBefore?.context === undefined) return [];
   const fine = changes.flatMap((change) =>
-    'value' in change ? finer(change, valueAt(before.context, change.path)) : [change],
+    'value' in change ? changesOfFields(change, valueAt(stateBefore.context, change.path)) : [change],
   );
   // If several steps change one field, the last change is shown.
   return [...new Map(fine.map((change) => [change.path, change])).values()];
 }
 
-function finer({ path, value }: ContextChange, before: unknown): ContextChange[] {
-  if (Array.isArray(value) && Array.isArray(before) && value.length === before.length) {
-    return value.flatMap((entry, i) => finer({ path: `${path}/${i}`, value: entry }, before[i]));
+function changesOfFields({ path, value }: ContextChange, previous: unknown): ContextChange[] {
+  if (Array.isArray(value) && Array.isArray(previous) && value.length === previous.length) {
+    return value.flatMap((entry, i) => changesOfFields({ path: `${path}/${i}`, value: entry }, previous[i]));
   }
-  if (isObject(value) && isObject(before)) {
-    return changesBetween(before, value).flatMap((change) => {
+  if (isObject(value) && isObject(previous)) {
+    return changesBetween(previous, value).flatMap((change) => {
       const whole = { ...change, path: `${path}${change.path}` };
       // Traces record lists completely, even if they are equal.
       if (!('value' in change)) return [whole];
-      const old = valueAt(before, change.path);
-      return isObject(old) || Array.isArray(old) ? finer(whole, old) : [whole];
+      const old = valueAt(previous, change.path);
+      return isObject(old) || Array.isArray(old) ? changesOfFields(whole, old) : [whole];
     });
   }
-  return JSON.stringify(value) === JSON.stringify(before) ? [] : [{ path, value }];
+  return JSON.stringify(value) === JSON.stringify(previous) ? [] : [{ path, value }];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -38,13 +38,13 @@ const shownChars = 60;
 const commonChars = 12;
 
 /** Two values as lines, cut so that the first difference is visible. */
-export function shortPair(before: unknown, after: unknown): [string, string] {
-  const texts: [string, string] = [textOf(before), textOf(after)];
+export function shortPair(previous: unknown, after: unknown): [string, string] {
+  const texts: [string, string] = [textOf(previous), textOf(after)];
   let same = 0;
   while (same < texts[0].length && texts[0][same] === texts[1][same]) same++;
-  const longest = Math.max(texts[0].length, texts[1].length);
+  const maxLength = Math.max(texts[0].length, texts[1].length);
   // A short value is shown from its beginning.
-  const from = longest <= shownChars ? 0 : Math.max(0, same - commonChars);
+  const from = maxLength <= shownChars ? 0 : Math.max(0, same - commonChars);
   return [cut(texts[0], from), cut(texts[1], from)];
 }
 
@@ -55,6 +55,6 @@ function textOf(value: unknown): string {
 function cut(text: string, from: number): string {
   const begin = from === 0 ? '' : '…';
   const rest = text.slice(from);
-  const room = shownChars - begin.length;
-  return `${begin}${rest.length > room ? `${rest.slice(0, room - 1)}…` : rest}`;
+  const maxChars = shownChars - begin.length;
+  return `${begin}${rest.length > maxChars ? `${rest.slice(0, maxChars - 1)}…` : rest}`;
 }

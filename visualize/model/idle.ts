@@ -4,7 +4,7 @@ import { playing } from './playing.ts';
 
 /** Updates of the address and of the announcement for screen readers are delayed by less. */
 const quietMs = 400;
-const longestMs = 20_000;
+const maxWaitMs = 20_000;
 
 /** Conditions under which the page is busy, by name. */
 const indicators = new Map<string, () => boolean>([
@@ -23,7 +23,7 @@ export function addIndicator(name: string, isBusy: () => boolean): void {
  * @throws Error after 20 s, with the pending activities
  */
 export async function idle(): Promise<void> {
-  const until = performance.now() + longestMs;
+  const until = performance.now() + maxWaitMs;
   let changedAt = performance.now();
   const observer = new MutationObserver(() => {
     changedAt = performance.now();

@@ -26,7 +26,7 @@ export function currentAddress(): Address {
 }
 
 /** Starts to update the address. A step replaces it, a jump adds an entry to the browser's history. */
-export function keepAddress(): void {
+export function startAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let jumped = jumps.peek();
   effect(() => {

@@ -9,15 +9,15 @@ import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { marks } from './marks.ts';
 import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
-import { TraceProblem, TraceStream } from './recording/incoming-trace.ts';
-import { Recording } from './recording/recording.ts';
+import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
+import { PageRecording } from './recording/recording.ts';
 import { droppedName, loadSession, traceTexts } from './source-data.ts';
-import { nextTurn, noteDrawn } from './time/frames.ts';
+import { noteDrawn, yieldToBrowser } from './time/frames.ts';
 import { noteRecord, programTime, setProgramClock } from './time/program-clock.ts';
 
 const sliceMs = 25;
 const firstRetryMs = 500;
-const longestRetryMs = 10_000;
+const maxRetryMs = 10_000;
 /** At this number of records, a page that follows a program reloads with the last records that the program keeps. */
 const maxRecords = 400_000;
 
@@ -31,10 +31,10 @@ export async function openSource(number: number, address: Address = {}): Promise
   const chosen = sources.value[number];
   // A link to a missing source keeps the open trace.
   if (chosen === undefined && recording.value !== undefined) {
-    notice.value = whyNoSource(number);
+    notice.value = missingSourceText(number);
     return;
   }
-  const goBack = whatIsShown(number);
+  const goBack = returnToCurrent(number);
   opening.abort();
   opening = new AbortController();
   const { signal } = opening;
@@ -50,13 +50,13 @@ export async function openSource(number: number, address: Address = {}): Promise
     range.value = undefined;
     marks.value = address.marks ?? [];
     connection.value =
-      chosen === undefined ? { kind: 'failed', reason: whyNoSource(number) } : { kind: 'opening', records: 0 };
+      chosen === undefined ? { kind: 'failed', reason: missingSourceText(number) } : { kind: 'opening', records: 0 };
     notice.value = undefined;
   });
   if (chosen !== undefined) await new Reading(number, chosen, address, signal, goBack).run();
 }
 
-function whyNoSource(number: number): string {
+function missingSourceText(number: number): string {
   const name = droppedName(number);
   if (name === undefined) return `Source ${number} does not exist.`;
   return `File ${name} is no longer loaded. Open it again.`;
@@ -66,20 +66,20 @@ function whyNoSource(number: number): string {
  * Prepares a return to the current trace in case the next source is unavailable, because a trace is more useful than an error. `undefined` without a
  * loaded trace, or if the same live program is reopened.
  */
-function whatIsShown(next: number): ((why: string) => void) | undefined {
-  const [number, before, how] = [source.value, recording.value, connection.value];
-  const isAskedAgain = number === next && sources.value[number]?.kind === 'live';
-  if (before === undefined || how.kind === 'opening' || isAskedAgain) return undefined;
+function returnToCurrent(next: number): ((why: string) => void) | undefined {
+  const [number, openRecording, how] = [source.value, recording.value, connection.value];
+  const isReopened = number === next && sources.value[number]?.kind === 'live';
+  if (openRecording === undefined || how.kind === 'opening' || isReopened) return undefined;
   const kept = [
-    keep(session),
-    keep(recording),
-    keep(size),
-    keep(place),
-    keep(elapsed),
-    keep(chosenActor),
-    keep(range),
-    keep(marks),
-    keep(follows),
+    restoreSignal(session),
+    restoreSignal(recording),
+    restoreSignal(size),
+    restoreSignal(place),
+    restoreSignal(elapsed),
+    restoreSignal(chosenActor),
+    restoreSignal(range),
+    restoreSignal(marks),
+    restoreSignal(follows),
   ];
   return (why) => {
     batch(() => {
@@ -96,7 +96,7 @@ function whatIsShown(next: number): ((why: string) => void) | undefined {
   };
 }
 
-function keep<Value>(one: Signal<Value>): () => void {
+function restoreSignal<Value>(one: Signal<Value>): () => void {
   const value = one.peek();
   return () => {
     one.value = value;
@@ -114,7 +114,7 @@ class Reading {
   readonly #signal: AbortSignal;
   readonly #began = performance.now();
   /** Address of a link until its record is read. */
-  #wanted: Address | undefined;
+  #targetAddress: Address | undefined;
   #retryMs = firstRetryMs;
   #frame = 0;
   /** Opens the trace with the records that were read; called once. */
@@ -126,23 +126,24 @@ class Reading {
   constructor(
     number: number,
     source: Source,
-    wanted: Address,
+    targetAddress: Address,
     signal: AbortSignal,
     goBack: ((why: string) => void) | undefined,
   ) {
     this.#goBack = goBack;
     this.#number = number;
     this.#source = source;
-    this.#wanted = wanted.record === undefined && wanted.range === undefined ? undefined : wanted;
+    this.#targetAddress =
+      targetAddress.record === undefined && targetAddress.range === undefined ? undefined : targetAddress;
     this.#signal = signal;
-    follows.value = source.kind === 'live' && wanted.record === undefined;
+    follows.value = source.kind === 'live' && targetAddress.record === undefined;
   }
 
   async run(): Promise<void> {
     while (!this.#signal.aborted) {
       try {
-        const goesOn = await this.#readOnce();
-        if (!goesOn) return;
+        const readsAgain = await this.#readOnce();
+        if (!readsAgain) return;
       } catch (error) {
         if (this.#signal.aborted) return;
         const reason =
@@ -151,7 +152,7 @@ class Reading {
           this.#goBack(`${this.#source.name} cannot be opened: ${reason}. The previous trace is still shown.`);
           return;
         }
-        if (error instanceof TraceProblem || this.#source.kind === 'file') {
+        if (error instanceof InvalidTraceLine || this.#source.kind === 'file') {
           this.#complete({ kind: 'failed', reason });
           return;
         }
@@ -162,8 +163,8 @@ class Reading {
 
   /** Reads from the header to the end. Returns whether to read again from the start. */
   async #readOnce(): Promise<boolean> {
-    const stream = new TraceStream();
-    let grows: Recording | undefined;
+    const stream = new TraceParser();
+    let grows: PageRecording | undefined;
     for await (const text of traceTexts(this.#number, this.#signal)) {
       stream.push(text);
       for (;;) {
@@ -173,7 +174,7 @@ class Reading {
         if (records.length === 0) break;
         grows!.append(records, lines);
         this.#publish(grows!);
-        if (performance.now() >= until) await nextTurn();
+        if (performance.now() >= until) await yieldToBrowser();
         if (this.#signal.aborted) return false;
       }
       if (this.#source.kind === 'live' && (grows?.length ?? 0) > maxRecords) {
@@ -183,33 +184,34 @@ class Reading {
     }
     const { records, lines } = stream.end();
     grows?.append(records, lines);
-    if (grows === undefined) throw new TraceProblem(1, 'missing header; the trace is empty');
+    if (grows === undefined) throw new InvalidTraceLine(1, 'missing header; the trace is empty');
     if (this.#source.kind === 'live') this.#complete({ kind: 'ended' });
     else this.#complete({ kind: 'complete', cutOff: stream.cutOff });
     return false;
   }
 
-  async #begin(header: TraceHeader): Promise<Recording> {
-    const made = await loadSession(this.#number, header, this.#signal);
-    const begun = new Recording(header, diagramsOf(made));
-    this.#shown = () => this.#show(begun, made);
+  async #begin(header: TraceHeader): Promise<PageRecording> {
+    const loadedSession = await loadSession(this.#number, header, this.#signal);
+    const begun = new PageRecording(header, diagramsOf(loadedSession));
+    this.#shown = () => this.#show(begun, loadedSession);
     // A file is shown when it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
-      setProgramClock(header.startedAt, made.now);
+      setProgramClock(header.startedAt, loadedSession.now);
       this.#shown();
     }
     return begun;
   }
 
-  #show(begun: Recording, made: Session): void {
+  #show(begun: PageRecording, loadedSession: Session): void {
     this.#shown = undefined;
     this.#goBack = undefined;
-    const before = recording.value?.seqAt(place.value);
-    if (this.#wanted === undefined && before !== undefined && !follows.value) this.#wanted = { record: before };
+    const previousSeq = recording.value?.seqAt(place.value);
+    if (this.#targetAddress === undefined && previousSeq !== undefined && !follows.value)
+      this.#targetAddress = { record: previousSeq };
     this.#drawnUpTo = 0;
     this.#retryMs = firstRetryMs;
     batch(() => {
-      session.value = made;
+      session.value = loadedSession;
       recording.value = begun;
       size.value = 0;
       place.value = -1;
@@ -218,7 +220,7 @@ class Reading {
     });
   }
 
-  #publish(read: Recording): void {
+  #publish(read: PageRecording): void {
     if (this.#source.kind === 'file') {
       connection.value = { kind: 'opening', records: read.length };
       return;
@@ -233,7 +235,7 @@ class Reading {
       noteRecord(last);
       batch(() => {
         size.value = grown.length;
-        this.#goWhereWanted(grown);
+        this.#goToTargetAddress(grown);
         if (!follows.value) return;
         place.value = grown.length - 1;
         elapsed.value = Math.max(0, (programTime() ?? last) - last);
@@ -243,7 +245,7 @@ class Reading {
   }
 
   /** Must be called in the frame that shows the new records. */
-  #noteDrawn(grown: Recording): void {
+  #noteDrawn(grown: PageRecording): void {
     if (follows.value) noteDrawn(seqsFrom(grown, this.#drawnUpTo));
     this.#drawnUpTo = grown.length;
   }
@@ -257,38 +259,38 @@ class Reading {
       connection.value = how;
       if (grown === undefined) return;
       size.value = grown.length;
-      this.#goWhereWanted(grown);
-      if (this.#wanted?.record !== undefined) {
-        notice.value = `Record ${this.#wanted.record} of the link is not in this trace.`;
+      this.#goToTargetAddress(grown);
+      if (this.#targetAddress?.record !== undefined) {
+        notice.value = `Record ${this.#targetAddress.record} of the link is not in this trace.`;
       }
       this.#noteDrawn(grown);
       if (follows.value) place.value = grown.length - 1;
-      else if (place.value === -1 && this.#source.kind === 'file') place.value = firstPlace(grown);
-      chosenActor.value ??= firstActor(grown, place.value);
+      else if (place.value === -1 && this.#source.kind === 'file') place.value = initialPlace(grown);
+      chosenActor.value ??= initialActor(grown, place.value);
       follows.value = false;
     });
     opened ??= performance.now() - this.#began;
   }
 
   /** Goes to the record and range of a link as soon as they are read. */
-  #goWhereWanted(grown: Recording): void {
-    const { record, range: seqs } = this.#wanted ?? {};
+  #goToTargetAddress(grown: PageRecording): void {
+    const { record, range: seqs } = this.#targetAddress ?? {};
     if (seqs !== undefined) {
       const [first, last] = seqs.map((seq) => grown.indexOf(seq));
       if (first !== undefined && last !== undefined) range.value = [first, last];
     }
     const index = record === undefined ? undefined : grown.indexOf(record);
     if (index !== undefined) place.value = index;
-    if (index !== undefined || (record === undefined && range.value !== undefined)) this.#wanted = undefined;
+    if (index !== undefined || (record === undefined && range.value !== undefined)) this.#targetAddress = undefined;
     else if (record !== undefined && this.#source.kind === 'live' && (grown.seqAt(0) ?? 0) > record) {
       notice.value = `Record ${record} of the link was discarded by the program.`;
-      this.#wanted = undefined;
+      this.#targetAddress = undefined;
     }
   }
 
   async #pause(reason: string): Promise<void> {
     const ms = this.#retryMs;
-    this.#retryMs = Math.min(ms * 2, longestRetryMs);
+    this.#retryMs = Math.min(ms * 2, maxRetryMs);
     connection.value = { kind: 'lost', reason, retryAt: performance.now() + ms };
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
@@ -300,20 +302,20 @@ class Reading {
   }
 }
 
-function seqsFrom(all: Recording, from: number): number[] {
+function seqsFrom(all: PageRecording, from: number): number[] {
   return Array.from({ length: all.length - from }, (_, i) => all.seqAt(from + i)!);
 }
 
 /** Initial place of a file: the first deviation, else the last restart, else the end. */
-function firstPlace(all: Recording): number {
+function initialPlace(all: PageRecording): number {
   const restarts = all.lanes.lanes
     .flatMap(({ marks }) => marks)
     .filter(({ kind }) => kind === 'restart' || kind === 'retry');
-  return all.departures[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
+  return all.deviations[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
 }
 
 /** For a merged trace, chooses the actor of the initial record, because its programs have no common first actor. */
-function firstActor(all: Recording, index: number): string | undefined {
+function initialActor(all: PageRecording, index: number): string | undefined {
   if (all.header.programs === undefined || index < 0) return undefined;
   const about = all.aboutAt(index);
   const owner = about.split('/')[0]!;

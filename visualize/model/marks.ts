@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { mostMarks } from './address.ts';
+import { maxMarks } from './address.ts';
 import { jumpTo, place, recording } from './place.ts';
 import { firstAfter } from './recording/sorted.ts';
 
@@ -9,9 +9,9 @@ export const marks = signal<readonly number[]>([]);
 export function toggleMark(index: number): void {
   const seq = recording.value?.seqAt(index);
   if (seq === undefined) return;
-  const others = marks.value.filter((marked) => marked !== seq);
-  if (others.length === marks.value.length && others.length < mostMarks) others.push(seq);
-  marks.value = others.sort((a, b) => a - b);
+  const otherMarks = marks.value.filter((marked) => marked !== seq);
+  if (otherMarks.length === marks.value.length && otherMarks.length < maxMarks) otherMarks.push(seq);
+  marks.value = otherMarks.sort((a, b) => a - b);
 }
 
 /** Goes to the next marked record; from the last to the first. */

@@ -3,8 +3,8 @@ import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { changesOf } from './context-change.ts';
-import { logsAround, momentAt, withoutDefinition } from './moment.ts';
-import { Recording } from './recording/recording.ts';
+import { logsNear, missingDefinitionReason, momentAt } from './moment.ts';
+import { PageRecording } from './recording/recording.ts';
 
 const header = headerWith({
   machines: [
@@ -20,8 +20,8 @@ const header = headerWith({
   ],
 });
 
-function recordingOf(...bodies: TraceBody[]): Recording {
-  const recording = new Recording(header);
+function recordingOf(...bodies: TraceBody[]): PageRecording {
+  const recording = new PageRecording(header);
   recording.append(bodies.map((body, i) => ({ seq: i + 1, t: i * 1_000, ...body }) as TraceRecord));
   return recording;
 }
@@ -55,7 +55,7 @@ test('an event is shown with the states, context and transitions of the receivin
   const moment = momentAt(recordingOf(...door), 2)!;
   expect(moment.actor).toBe('door');
   expect(moment.steps).toEqual([4]);
-  expect([moment.before?.state, moment.after?.state]).toEqual(['closed', 'open']);
+  expect([moment.stateBefore?.state, moment.stateAfter?.state]).toEqual(['closed', 'open']);
   expect(moment.taken.map(({ on }) => on)).toEqual(['door.open']);
   expect(moment.described.map(({ description }) => description)).toEqual(['A door.', 'Anybody does.']);
   expect(changesOf(moment)).toEqual([{ path: '/opened', value: 1 }]);
@@ -79,7 +79,7 @@ test('the initial context is not a change', () => {
 });
 
 test('of a replaced list, only entries with another value are changes', () => {
-  const before = {
+  const previous = {
     actor: 'a',
     state: '',
     spawned: 1,
@@ -95,13 +95,13 @@ test('of a replaced list, only entries with another value are changes', () => {
     { name: 'e0', phase: 'leaving', tags: ['x'] },
     { name: 'e1', phase: 'starting', tags: [] },
   ];
-  expect(changesOf({ before, changes: [{ path: '/epochs', value: next }] })).toEqual([
+  expect(changesOf({ stateBefore: previous, changes: [{ path: '/epochs', value: next }] })).toEqual([
     { path: '/epochs/0/phase', value: 'leaving' },
   ]);
-  expect(changesOf({ before, changes: [{ path: '/epochs', value: next.slice(1) }] })).toEqual([
+  expect(changesOf({ stateBefore: previous, changes: [{ path: '/epochs', value: next.slice(1) }] })).toEqual([
     { path: '/epochs', value: next.slice(1) },
   ]);
-  expect(changesOf({ before, changes: [{ path: '/epochs', value: [] }, { path: '/epochs' }] })).toEqual([
+  expect(changesOf({ stateBefore: previous, changes: [{ path: '/epochs', value: [] }, { path: '/epochs' }] })).toEqual([
     { path: '/epochs' },
   ]);
 });
@@ -115,7 +115,7 @@ test('a JSON Pointer selects its value', () => {
 test('log lines of two seconds before and after are listed, the nearest first', () => {
   const log = (text: string): TraceBody => ({ kind: 'log', actor: 'e/process', level: 'info', text });
   const recording = recordingOf(log('0'), log('1'), log('2'), log('3'), log('4'), log('5'));
-  const { lines, all } = logsAround(recording, 3_200, 3);
+  const { lines, all } = logsNear(recording, 3_200, 3);
   expect(lines.map(({ record, awayMs }) => [record.text, awayMs])).toEqual([
     ['3', -200],
     ['4', 800],
@@ -131,7 +131,7 @@ test('an empty definition is explained: an effect, a machine without statechart,
     { kind: 'event', from: 'outside', to: 'door', event: { type: 'door.open' } },
     { kind: 'spawn', actor: 'gate', machine: 'gate' },
   );
-  const textAt = (index: number): string | undefined => withoutDefinition(momentAt(recording, index)!);
+  const textAt = (index: number): string | undefined => missingDefinitionReason(momentAt(recording, index)!);
   expect(textAt(2)).toBeUndefined();
   expect(textAt(3)).toBe('bell has no statechart: it is an effect, or it is not recorded.');
   expect(momentAt(recording, 6)).toMatchObject({ machineId: 'door', taken: [], described: [] });

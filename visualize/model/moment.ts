@@ -2,7 +2,7 @@
 import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
-import type { Recording } from './recording/recording.ts';
+import type { PageRecording } from './recording/recording.ts';
 import { actorOf } from './recording/words.ts';
 
 export interface Moment {
@@ -10,8 +10,8 @@ export interface Moment {
   readonly record: TraceRecord;
   readonly actor: string;
   /** Before the record, and after the steps that it caused. */
-  readonly before: ActorSnapshot | undefined;
-  readonly after: ActorSnapshot | undefined;
+  readonly stateBefore: ActorSnapshot | undefined;
+  readonly stateAfter: ActorSnapshot | undefined;
   readonly changes: readonly ContextChange[];
   /** Indexes of the steps that the record caused; of the record itself if it is a step. */
   readonly steps: readonly number[];
@@ -25,14 +25,14 @@ export interface Moment {
 
 const logWindowMs = 2_000;
 
-export function momentAt(recording: Recording, index: number): Moment | undefined {
+export function momentAt(recording: PageRecording, index: number): Moment | undefined {
   const record = recording.recordAt(index);
   if (record === undefined) return undefined;
   const actor = actorOf(record);
   const steps = stepsOf(recording, record, index, actor);
-  const before = recording.stateAt(index - 1).actors.get(actor);
-  const after = recording.stateAt(steps.at(-1) ?? index).actors.get(actor);
-  const running = after ?? before;
+  const stateBefore = recording.stateAt(index - 1).actors.get(actor);
+  const stateAfter = recording.stateAt(steps.at(-1) ?? index).actors.get(actor);
+  const running = stateAfter ?? stateBefore;
   const machineId = running?.machine ?? recording.machineOf(actor);
   const machine = recording.header.machines.find(({ id }) => id === machineId);
   const stepped = steps.map((at) => recording.recordAt(at)!).filter(isStep);
@@ -40,8 +40,8 @@ export function momentAt(recording: Recording, index: number): Moment | undefine
     index,
     record,
     actor,
-    before,
-    after,
+    stateBefore,
+    stateAfter,
     changes: stepped.flatMap(({ change }) => change ?? []),
     steps,
     machineId,
@@ -50,16 +50,16 @@ export function momentAt(recording: Recording, index: number): Moment | undefine
     described:
       machine?.states.filter(
         ({ path, description }) =>
-          running !== undefined && description !== undefined && isActive(path, after?.state ?? ''),
+          running !== undefined && description !== undefined && isActive(path, stateAfter?.state ?? ''),
       ) ?? [],
   };
 }
 
 /** Why no definition is shown; `undefined` if one is. */
-export function withoutDefinition({
+export function missingDefinitionReason({
   actor,
-  before,
-  after,
+  stateBefore,
+  stateAfter,
   machineId,
   machine,
   taken,
@@ -67,7 +67,7 @@ export function withoutDefinition({
 }: Moment): string | undefined {
   if (machineId === undefined) return `${actor} has no statechart: it is an effect, or it is not recorded.`;
   if (machine === undefined) return `The trace does not contain the statechart of ${machineId}.`;
-  if ((after ?? before) === undefined) return `${actor} is not running, so it takes no transition.`;
+  if ((stateAfter ?? stateBefore) === undefined) return `${actor} is not running, so it takes no transition.`;
   return taken.length + described.length === 0 ? 'No transition or description.' : undefined;
 }
 
@@ -79,7 +79,7 @@ export interface LoggedLine {
 }
 
 /** Log lines around a time, nearest first, at most `limit`; `all` is their total number. */
-export function logsAround(recording: Recording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
+export function logsNear(recording: PageRecording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
   const places = recording.logsBetween(t - logWindowMs, t + logWindowMs);
   const lines = places.map((index) => {
     const record = recording.recordAt(index) as TraceRecord & { kind: 'log' };
@@ -96,7 +96,7 @@ function isStep(record: TraceRecord): record is StepRecord {
 }
 
 /** Steps after an event, timer or spawn follow a few records later, with it as their cause. */
-function stepsOf(recording: Recording, record: TraceRecord, index: number, actor: string): number[] {
+function stepsOf(recording: PageRecording, record: TraceRecord, index: number, actor: string): number[] {
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
   // Reads columns only: one record may have a million consequences, which need not be parsed.

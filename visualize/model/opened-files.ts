@@ -8,26 +8,26 @@ import { formatTraceLine, isSameRun, type TraceRecord } from '../../src/runtime/
 import { notice, sources } from './connection.ts';
 import { openSource } from './load.ts';
 import { jumps } from './place.ts';
-import { TraceProblem, TraceStream } from './recording/incoming-trace.ts';
+import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
 import { addFile } from './source-data.ts';
-import { nextTurn } from './time/frames.ts';
+import { yieldToBrowser } from './time/frames.ts';
 
 /** The definition of a machine takes 30 KB. */
-const mostHeaderChars = 32 * 1024 * 1024;
+const maxHeaderChars = 32 * 1024 * 1024;
 
 /** Opens the first trace and adds the others to the list of sources. Reports files that are not traces with the reason. */
 export async function openFiles(files: readonly File[]): Promise<void> {
   const problems: string[] = [];
   const good: File[] = [];
   for (const file of files) {
-    const why = await whyNoTrace(file);
-    if (why === undefined) good.push(file);
-    else problems.push(`${file.name} cannot be opened: ${why}.`);
+    const errorText = await traceErrorOf(file);
+    if (errorText === undefined) good.push(file);
+    else problems.push(`${file.name} cannot be opened: ${errorText}.`);
   }
   const first = sources.value.length;
   batch(() => {
     for (const file of good) {
-      add(freeName(file.name), file.name, file);
+      add(unusedName(file.name), file.name, file);
     }
   });
   if (good.length > 0) {
@@ -35,8 +35,8 @@ export async function openFiles(files: readonly File[]): Promise<void> {
     const opening = openSource(first);
     if (problems.length > 0) notice.value = problems.join(' ');
     await opening;
-    const together = await togetherOf(good);
-    if (together !== undefined) add(freeName(mergedName), good.map(({ name }) => name).join(', '), together);
+    const together = await mergedTraceOf(good);
+    if (together !== undefined) add(unusedName(mergedName), good.map(({ name }) => name).join(', '), together);
   } else if (problems.length > 0) notice.value = problems.join(' ');
 }
 
@@ -47,16 +47,16 @@ function add(name: string, place: string, file: Blob): void {
 
 const sliceMs = 25;
 /** Merging needs three times this size in memory. */
-const mostBytesTogether = 64 * 1024 * 1024;
+const maxMergedBytes = 64 * 1024 * 1024;
 
 /** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` if the programs exchanged no messages. */
-async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
-  if (given.length < 2 || given.reduce((sum, { size }) => sum + size, 0) > mostBytesTogether) return undefined;
+async function mergedTraceOf(given: readonly File[]): Promise<Blob | undefined> {
+  if (given.length < 2 || given.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
   try {
     const labels = labelsOf(given.map(({ name }) => name));
     const programs: ProgramTrace[] = [];
     for (const [i, file] of given.entries()) {
-      const stream = new TraceStream();
+      const stream = new TraceParser();
       stream.push(await file.text());
       const records: TraceRecord[] = [];
       for (;;) {
@@ -64,7 +64,7 @@ async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
         const read = stream.read(() => performance.now() < until);
         if (read.records.length === 0) break;
         for (const record of read.records) records.push(record);
-        await nextTurn();
+        await yieldToBrowser();
       }
       records.push(...stream.end().records);
       const header = stream.header!;
@@ -81,23 +81,23 @@ async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
 }
 
 /** Called before the open trace is closed. */
-async function whyNoTrace(file: File): Promise<string | undefined> {
+async function traceErrorOf(file: File): Promise<string | undefined> {
   try {
     if (file.size === 0) return 'it is empty, or a directory';
-    const known = knownForm(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
+    const known = knownFileType(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
     if (known !== undefined) return known;
-    return await whyNoHeader(file);
+    return await headerErrorOf(file);
   } catch (error) {
     // Browsers pass a folder as an unreadable file.
-    return error instanceof TraceProblem ? error.message : `the browser cannot read it (${messageOf(error)})`;
+    return error instanceof InvalidTraceLine ? error.message : `the browser cannot read it (${messageOf(error)})`;
   }
 }
 
-async function whyNoHeader(file: File): Promise<string | undefined> {
-  const stream = new TraceStream();
+async function headerErrorOf(file: File): Promise<string | undefined> {
+  const stream = new TraceParser();
   const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
   try {
-    for (let chars = 0; chars < mostHeaderChars; ) {
+    for (let chars = 0; chars < maxHeaderChars; ) {
       const { done, value = '' } = await reader.read();
       chars += value.length;
       stream.push(value);
@@ -112,7 +112,7 @@ async function whyNoHeader(file: File): Promise<string | undefined> {
 }
 
 /** The type of a common other file, recognized by its first bytes. */
-function knownForm(bytes: Uint8Array): string | undefined {
+function knownFileType(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';
   if (text.startsWith('pk\x03\x04')) return 'it is a zip file; unpack it first';
@@ -122,7 +122,7 @@ function knownForm(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-function freeName(name: string): string {
+function unusedName(name: string): string {
   const taken = new Set(sources.value.map((source) => source.name));
   let free = name;
   for (let n = 2; taken.has(free); n++) free = `${name} (${n})`;

@@ -2,7 +2,7 @@
  * Data that the page stores between visits, such as sizes, colours and the path to the traces. Private windows and local files may forbid storage.
  */
 
-export function remembered(name: string): string | undefined {
+export function storedValue(name: string): string | undefined {
   try {
     return localStorage.getItem(`chartpilot.${name}`) ?? undefined;
   } catch {
@@ -10,7 +10,7 @@ export function remembered(name: string): string | undefined {
   }
 }
 
-export function remember(name: string, value: string): void {
+export function storeValue(name: string, value: string): void {
   try {
     localStorage.setItem(`chartpilot.${name}`, value);
   } catch {
@@ -18,7 +18,7 @@ export function remember(name: string, value: string): void {
   }
 }
 
-export function forget(name: string): void {
+export function removeStoredValue(name: string): void {
   try {
     localStorage.removeItem(`chartpilot.${name}`);
   } catch {

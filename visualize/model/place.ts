@@ -2,10 +2,10 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { Session } from '../../src/debugger/page-data.ts';
 import type { TraceState } from '../../src/runtime/trace/trace-state.ts';
-import type { Recording } from './recording/recording.ts';
+import type { PageRecording } from './recording/recording.ts';
 
 /** The open trace. While it grows, the object stays the same and {@link size} changes. */
-export const recording = signal<Recording | undefined>(undefined);
+export const recording = signal<PageRecording | undefined>(undefined);
 
 /** Pictures and diagrams of the trace; set before {@link recording}. */
 export const session = signal<Session | undefined>(undefined);
@@ -55,7 +55,7 @@ export function jumpTo(index: number): void {
 export const showsAll = signal(false);
 
 /** Chooses an actor and shows its chart. */
-export function choose(actor: string): void {
+export function chooseActor(actor: string): void {
   showsAll.value = false;
   if (actor === chosenActor.value) return;
   chosenActor.value = actor;

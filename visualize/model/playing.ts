@@ -25,7 +25,7 @@ export function runClock(): void {
     if (playing.value) play();
   });
   effect(() => {
-    if (follows.value && connection.value.kind === 'live' && size.value > 0) return letTimeGoBy();
+    if (follows.value && connection.value.kind === 'live' && size.value > 0) return advanceElapsedTime();
     return undefined;
   });
 }
@@ -57,7 +57,7 @@ function play(): void {
 }
 
 /** Starts at the last record's time, so that a page that is opened later shows how long ago the record was written. */
-function letTimeGoBy(): () => void {
+function advanceElapsedTime(): () => void {
   const timer = setInterval(() => {
     const last = recording.peek()?.timeAt(place.peek()) ?? 0;
     elapsed.value = Math.max(0, (programTime() ?? last) - last);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RecordArray } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { foundText, matches, parseQuery, Search } from './search.ts';
+import { foundText, matches, parseQuery, TraceSearch } from './search.ts';
 
 const event: TraceRecord = {
   seq: 7,
@@ -76,7 +76,7 @@ test('an interrupted search continues where it stopped, and includes new records
     (_, i): TraceRecord => ({ ...log, seq: i + 1, text: i % 10 === 0 ? 'bad' : 'good' }),
   );
   const some = new RecordArray(records.slice(0, 3_000));
-  const search = new Search(parseQuery('bad'));
+  const search = new TraceSearch(parseQuery('bad'));
   expect(search.advance(some, () => false)).toBe(false);
   const reached = search.reached;
   expect(reached).toBeLessThan(3_000);
@@ -94,6 +94,9 @@ test('the match in the payload is cut out of it, unless the sentence contains it
   expect(found('supervisor')).toBeUndefined();
   expect(found('kind:event')).toBeUndefined();
   expect(found('-tls.crt')).toBeUndefined();
-  expect(found('TLS.crt')).toMatchObject({ match: 'tls.crt', before: expect.stringMatching(/^….*\/etc\/certs\/$/) });
+  expect(found('TLS.crt')).toMatchObject({
+    match: 'tls.crt',
+    textBefore: expect.stringMatching(/^….*\/etc\/certs\/$/),
+  });
   expect(found('supervisor ab12')?.match).toBe('ab12');
 });

@@ -1,12 +1,12 @@
 import type { RecordList } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { happeningInWords } from './recording/words.ts';
+import { actionText } from './recording/words.ts';
 
 /**
  * A typed query: `actor:supervisor kind:event config.changed "not ready"`. All terms must match. A term without a field matches any field, including
  * the payload; case is ignored.
  */
-export interface Query {
+export interface TraceQuery {
   readonly text: string;
   readonly terms: readonly Term[];
 }
@@ -39,7 +39,7 @@ type Field = keyof typeof fields;
 
 export const fieldNames = Object.keys(fields) as readonly Field[];
 
-export function parseQuery(text: string): Query {
+export function parseQuery(text: string): TraceQuery {
   const terms: Term[] = [];
   for (const [, minus, name, quoted, plain] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
     const isField = name !== undefined && Object.hasOwn(fields, name.toLowerCase());
@@ -51,7 +51,7 @@ export function parseQuery(text: string): Query {
   return { text, terms };
 }
 
-export function matches({ terms }: Query, record: TraceRecord): boolean {
+export function matches({ terms }: TraceQuery, record: TraceRecord): boolean {
   let whole: string | undefined;
   for (const { field, text, not } of terms) {
     if (field !== undefined) {
@@ -59,37 +59,37 @@ export function matches({ terms }: Query, record: TraceRecord): boolean {
       continue;
     }
     // Most terms are decided without the text of the payload, which is expensive.
-    whole ??= `${happeningInWords(record)} ${JSON.stringify(record)}`.toLowerCase();
+    whole ??= `${actionText(record)} ${JSON.stringify(record)}`.toLowerCase();
     if (whole.includes(text) === not) return false;
   }
   return true;
 }
 
-const around = 24;
+const contextChars = 24;
 
 /** The match within its payload, to show why a record was found; `undefined` if its sentence contains the match. */
-export function foundText({ terms }: Query, record: TraceRecord, sentence: string): FoundText | undefined {
-  const said = sentence.toLowerCase();
+export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: string): FoundText | undefined {
+  const sentenceText = sentence.toLowerCase();
   for (const { field, text, not } of terms) {
-    if (not || field !== undefined || said.includes(text)) continue;
+    if (not || field !== undefined || sentenceText.includes(text)) continue;
     const whole = JSON.stringify(record);
     const at = whole.toLowerCase().indexOf(text);
     if (at < 0) continue;
-    const from = Math.max(0, at - around);
+    const from = Math.max(0, at - contextChars);
     const to = at + text.length;
     return {
-      before: `${from > 0 ? '…' : ''}${whole.slice(from, at)}`,
+      textBefore: `${from > 0 ? '…' : ''}${whole.slice(from, at)}`,
       match: whole.slice(at, to),
-      after: `${whole.slice(to, to + around)}${to + around < whole.length ? '…' : ''}`,
+      textAfter: `${whole.slice(to, to + contextChars)}${to + contextChars < whole.length ? '…' : ''}`,
     };
   }
   return undefined;
 }
 
 export interface FoundText {
-  readonly before: string;
+  readonly textBefore: string;
   readonly match: string;
-  readonly after: string;
+  readonly textAfter: string;
 }
 
 function hasField(record: TraceRecord, field: Field, text: string): boolean {
@@ -99,12 +99,12 @@ function hasField(record: TraceRecord, field: Field, text: string): boolean {
 }
 
 /** A running search. It reads a growing trace in slices, so that the page stays responsive. */
-export class Search {
-  readonly query: Query;
+export class TraceSearch {
+  readonly query: TraceQuery;
   readonly found: number[] = [];
   #next = 0;
 
-  constructor(query: Query) {
+  constructor(query: TraceQuery) {
     this.query = query;
   }
 
@@ -116,16 +116,16 @@ export class Search {
   advance(records: RecordList, goOn: () => boolean): boolean {
     for (; this.#next < records.length; this.#next++) {
       if (this.#next % 256 === 255 && !goOn()) {
-        this.#look(records);
+        this.#searchFrom(records);
         this.#next++;
         return this.#next === records.length;
       }
-      this.#look(records);
+      this.#searchFrom(records);
     }
     return true;
   }
 
-  #look(records: RecordList): void {
+  #searchFrom(records: RecordList): void {
     if (matches(this.query, records.recordAt(this.#next)!)) this.found.push(this.#next);
   }
 }

@@ -15,7 +15,7 @@ import {
 } from '../../src/debugger/page-data.ts';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
-import { remember, remembered } from './page-storage.ts';
+import { storedValue, storeValue } from './page-storage.ts';
 
 /** The traces are below a secret path. A browser that has opened the page there can return by the root address. */
 const keyName = 'path';
@@ -24,24 +24,24 @@ const keyName = 'path';
 export function keepPath(): void {
   const [, path] = /^\/([\w-]{32})\/$/.exec(location.pathname) ?? [];
   if (path === undefined || !location.protocol.startsWith('http')) return;
-  remember(keyName, path);
+  storeValue(keyName, path);
   // Without storage, the address keeps the path.
-  if (remembered(keyName) === path) history.replaceState(null, '', `/${location.hash}`);
+  if (storedValue(keyName) === path) history.replaceState(null, '', `/${location.hash}`);
 }
 
 /** The page was opened by a link in a browser that does not have the secret path, or has an outdated one. */
-export class NotLetIn extends Error {
+export class AccessDenied extends Error {
   constructor() {
     super('this browser has no access: open the address that chartpilot visualize printed, then the link again');
-    this.name = 'NotLetIn';
+    this.name = 'AccessDenied';
   }
 }
 
-/** Address of a file below the secret path. @throws NotLetIn */
+/** Address of a file below the secret path. @throws AccessDenied */
 function addressOf(path: string): string {
   if (location.pathname !== '/') return path;
-  const known = remembered(keyName);
-  if (known === undefined) throw new NotLetIn();
+  const known = storedValue(keyName);
+  if (known === undefined) throw new AccessDenied();
   return `/${known}/${path}`;
 }
 
@@ -125,20 +125,20 @@ async function describe({ program, machines }: TraceHeader, signal: AbortSignal)
   }
   const described: Described = { program, machines };
   const body = JSON.stringify(described);
-  const answer = await fetch(addressOf(describePath), { method: 'POST', body, signal, cache: 'no-store' });
-  if (!answer.ok) throw await refusalOf(answer);
-  return (await answer.json()) as Session;
+  const response = await fetch(addressOf(describePath), { method: 'POST', body, signal, cache: 'no-store' });
+  if (!response.ok) throw await errorOfResponse(response);
+  return (await response.json()) as Session;
 }
 
 /** Loads a file of the page itself. @throws Error as {@link loadSources} */
 export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string> {
   if (textInside(sourcesElement) !== undefined) {
-    const own = name === 'page.js' ? [...document.scripts].at(-1) : document.querySelector('style');
-    return own?.textContent ?? '';
+    const element = name === 'page.js' ? [...document.scripts].at(-1) : document.querySelector('style');
+    return element?.textContent ?? '';
   }
-  const answer = await fetch(`/${name}`, { cache: 'no-store' });
-  if (!answer.ok) throw await refusalOf(answer);
-  return answer.text();
+  const response = await fetch(`/${name}`, { cache: 'no-store' });
+  if (!response.ok) throw await errorOfResponse(response);
+  return response.text();
 }
 
 /**
@@ -157,9 +157,9 @@ export async function* traceTexts(source: number, signal: AbortSignal): AsyncGen
     for (let at = 0; at < inside.length; at += pieceChars) yield inside.slice(at, at + pieceChars);
     return;
   }
-  const answer = await fetch(addressOf(tracePath(source)), { signal, cache: 'no-store' });
-  if (!answer.ok) throw await refusalOf(answer);
-  yield* pieces(answer.body!);
+  const response = await fetch(addressOf(tracePath(source)), { signal, cache: 'no-store' });
+  if (!response.ok) throw await errorOfResponse(response);
+  yield* pieces(response.body!);
 }
 
 async function* pieces(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
@@ -177,18 +177,18 @@ async function* pieces(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
 }
 
 async function getJson(path: string, signal?: AbortSignal): Promise<unknown> {
-  const answer = await fetch(addressOf(path), { cache: 'no-store', ...(signal !== undefined && { signal }) });
-  if (!answer.ok) throw await refusalOf(answer);
-  return answer.json();
+  const response = await fetch(addressOf(path), { cache: 'no-store', ...(signal !== undefined && { signal }) });
+  if (!response.ok) throw await errorOfResponse(response);
+  return response.json();
 }
 
-async function refusalOf(answer: Response): Promise<Error> {
-  const said: unknown = await answer.json().catch(() => undefined);
-  const reason = (said as { reason?: unknown } | undefined)?.reason;
+async function errorOfResponse(response: Response): Promise<Error> {
+  const errorBody: unknown = await response.json().catch(() => undefined);
+  const reason = (errorBody as { reason?: unknown } | undefined)?.reason;
   if (typeof reason === 'string') return new Error(reason);
   // The stored path belongs to an earlier server on this host; each server has its own.
-  if (answer.status === 404 && location.pathname === '/') return new NotLetIn();
-  return new Error(`The server of this page responded with status ${answer.status}.`);
+  if (response.status === 404 && location.pathname === '/') return new AccessDenied();
+  return new Error(`The server of this page responded with status ${response.status}.`);
 }
 
 function textInside(id: string): string | undefined {

@@ -3,6 +3,6 @@
  *
  * @param how action that shows them
  */
-export function moreInWords(count: number, how: string): string {
+export function moreText(count: number, how: string): string {
   return `… and ${count.toLocaleString('en')} more${how === '' ? '' : `: ${how}`}`;
 }

@@ -1,6 +1,6 @@
 import { connection } from '../model/connection.ts';
 import { chosenActor, follows, goTo, jumpTo, place, recording } from '../model/place.ts';
-import { concerns } from '../model/recording/words.ts';
+import { isAbout } from '../model/recording/words.ts';
 
 export function step(by: 1 | -1): void {
   goTo(place.value + by);
@@ -15,19 +15,19 @@ export function stepOfActor(by: 1 | -1): void {
     return;
   }
   for (let index = place.value + by; index >= 0 && index < open.length; index += by) {
-    if (concerns(open.recordAt(index)!, actor)) {
+    if (isAbout(open.recordAt(index)!, actor)) {
       goTo(index);
       return;
     }
   }
 }
 
-export function goToDeparture(direction: 1 | -1): void {
+export function goToDeviation(direction: 1 | -1): void {
   const open = recording.value;
   if (open === undefined) return;
   // After the last deviation follows the first one.
-  const around = direction === 1 ? open.departures[0]?.index : open.departures.at(-1)?.index;
-  const index = open.nextDeparture(place.value, direction) ?? around;
+  const wrapped = direction === 1 ? open.deviations[0]?.index : open.deviations.at(-1)?.index;
+  const index = open.nextDeviation(place.value, direction) ?? wrapped;
   if (index !== undefined) jumpTo(index);
 }
 

@@ -2,19 +2,28 @@ import type { JSX } from 'preact';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo, place, recording } from '../model/place.ts';
 import { firstAfter } from '../model/recording/sorted.ts';
-import { clockText, recordInWords } from '../model/recording/words.ts';
+import { clockText, recordText } from '../model/recording/words.ts';
 import { fieldNames, foundText } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
-import { focusSearch, found, goToFound, isComplete, isOpen, leaveSearch, running, text } from './searching.ts';
+import {
+  currentSearch,
+  focusSearch,
+  goToMatch,
+  isComplete,
+  isOpen,
+  leaveSearch,
+  matchIndexes,
+  queryText,
+} from './searching.ts';
 
-const listed = 200;
+const maxListed = 200;
 
 export function SearchBox(): JSX.Element {
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Enter') {
       event.preventDefault();
       isOpen.value = true;
-      goToFound(event.shiftKey ? -1 : 1);
+      goToMatch(event.shiftKey ? -1 : 1);
     } else if (event.key === 'Escape') {
       event.preventDefault();
       leaveSearch();
@@ -40,9 +49,9 @@ export function SearchBox(): JSX.Element {
         placeholder="Search the trace"
         aria-label="Search the trace"
         aria-describedby="search-help"
-        value={text.value}
+        value={queryText.value}
         onInput={({ currentTarget }) => {
-          text.value = currentTarget.value;
+          queryText.value = currentTarget.value;
           isOpen.value = true;
         }}
         onFocus={() => {
@@ -55,15 +64,15 @@ export function SearchBox(): JSX.Element {
         to the previous one.
       </span>
       <Count />
-      {isOpen.value && running.value !== undefined && <Found />}
-      {isOpen.value && running.value === undefined && <Hints />}
+      {isOpen.value && currentSearch.value !== undefined && <Matches />}
+      {isOpen.value && currentSearch.value === undefined && <Hints />}
     </search>
   );
 }
 
 function Count(): JSX.Element | null {
-  if (running.value === undefined) return <kbd class="hint">/</kbd>;
-  const places = found.value;
+  if (currentSearch.value === undefined) return <kbd class="hint">/</kbd>;
+  const places = matchIndexes.value;
   const at = places.indexOf(place.value);
   return (
     <span class="search-count" role="status">
@@ -73,12 +82,12 @@ function Count(): JSX.Element | null {
   );
 }
 
-function Found(): JSX.Element {
+function Matches(): JSX.Element {
   const open = recording.value;
-  const places = found.value;
+  const places = matchIndexes.value;
   const near = firstAfter(places, (index) => index >= place.value);
-  const first = Math.max(0, Math.min(near - listed / 4, places.length - listed));
-  const shown = places.slice(first, first + listed);
+  const first = Math.max(0, Math.min(near - maxListed / 4, places.length - maxListed));
+  const shown = places.slice(first, first + maxListed);
   return (
     <div class="found popup">
       {places.length === 0 && <p class="muted">{isComplete.value ? 'No matches.' : 'Searching…'}</p>}
@@ -102,27 +111,27 @@ function Found(): JSX.Element {
                 >
                   <span class="seq">{record.seq}</span>
                   <span class="time">{clockText(record.t)}</span>
-                  <span class="words">{recordInWords(record)}</span>
-                  <Why record={record} />
+                  <span class="words">{recordText(record)}</span>
+                  <MatchedPayload record={record} />
                 </button>
               </li>
             );
           })}
       </ol>
-      {first + listed < places.length && <p class="muted">{places.length - first - listed} later</p>}
+      {first + maxListed < places.length && <p class="muted">{places.length - first - maxListed} later</p>}
     </div>
   );
 }
 
-function Why({ record }: { readonly record: TraceRecord }): JSX.Element | null {
-  const query = running.value?.query;
-  const text = query === undefined ? undefined : foundText(query, record, recordInWords(record));
+function MatchedPayload({ record }: { readonly record: TraceRecord }): JSX.Element | null {
+  const query = currentSearch.value?.query;
+  const text = query === undefined ? undefined : foundText(query, record, recordText(record));
   if (text === undefined) return null;
   return (
     <span class="found-text">
-      {text.before}
+      {text.textBefore}
       <mark>{text.match}</mark>
-      {text.after}
+      {text.textAfter}
     </span>
   );
 }
@@ -146,7 +155,7 @@ function Hints(): JSX.Element {
               class="record-link"
               onKeyDown={onFoundKey}
               onClick={() => {
-                text.value = example;
+                queryText.value = example;
                 focusSearch();
               }}
             >

@@ -3,48 +3,48 @@ import { computed, effect, signal, untracked } from '@preact/signals';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
 import { firstAfter } from '../model/recording/sorted.ts';
-import { parseQuery, Search } from '../model/search.ts';
-import { nextTurn } from '../model/time/frames.ts';
+import { parseQuery, TraceSearch } from '../model/search.ts';
+import { yieldToBrowser } from '../model/time/frames.ts';
 
 const sliceMs = 8;
-export const text = signal('');
+export const queryText = signal('');
 export const isOpen = signal(false);
-export const running = signal<Search | undefined>(undefined);
+export const currentSearch = signal<TraceSearch | undefined>(undefined);
 /** Increases with the number of matches. */
 const progress = signal(0);
 export const isComplete = signal(true);
 
-export const found = computed<readonly number[]>(() => {
+export const matchIndexes = computed<readonly number[]>(() => {
   progress.value;
-  return running.value?.found ?? [];
+  return currentSearch.value?.found ?? [];
 });
 
 /** Starts to search for typed queries, including new records. */
-export function keepSearching(): void {
+export function startSearching(): void {
   addIndicator('searching', () => !isComplete.value);
   effect(() => {
     const open = recording.value;
-    const query = parseQuery(text.value);
-    running.value = open === undefined || query.terms.length === 0 ? undefined : new Search(query);
+    const query = parseQuery(queryText.value);
+    currentSearch.value = open === undefined || query.terms.length === 0 ? undefined : new TraceSearch(query);
   });
   effect(() => {
     size.value;
-    const search = running.value;
+    const search = currentSearch.value;
     if (search !== undefined) untracked(() => void advance(search));
   });
 }
 
-async function advance(search: Search): Promise<void> {
+async function advance(search: TraceSearch): Promise<void> {
   isComplete.value = false;
   for (;;) {
     const records = recording.peek();
     // Another search replaced this one, or no trace is open.
-    if (records === undefined || running.peek() !== search) return;
+    if (records === undefined || currentSearch.peek() !== search) return;
     const until = performance.now() + sliceMs;
     const done = search.advance(records, () => performance.now() < until);
     progress.value++;
     if (done) break;
-    await nextTurn();
+    await yieldToBrowser();
   }
   isComplete.value = true;
 }
@@ -62,8 +62,8 @@ export function leaveSearch(): void {
 }
 
 /** Goes to the next or previous match; wraps around. */
-export function goToFound(direction: 1 | -1): void {
-  const places = found.value;
+export function goToMatch(direction: 1 | -1): void {
+  const places = matchIndexes.value;
   if (places.length === 0) return;
   const next =
     direction === 1

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { chosenActor, range, recording, size } from '../model/place.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import { ContractPlaces } from './sequence-contract.ts';
 import { type Columns, columnsOf, columnsWith, maxColumns, participantOrder } from './sequence-lifelines.ts';
 import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';
@@ -18,9 +18,9 @@ interface Known {
   readonly places: ContractPlaces;
 }
 
-const known = new WeakMap<Recording, Known>();
+const known = new WeakMap<PageRecording, Known>();
 
-function knownOf(open: Recording): Known {
+function knownOf(open: PageRecording): Known {
   const found = known.get(open) ?? {
     index: new SequenceIndex(open),
     order: participantOrder(open.diagrams),
@@ -89,6 +89,6 @@ export const shownColumns = computed<Columns>(() => {
   return within.list.length === 0 ? all : within;
 });
 
-export function contractPlaces(open: Recording): ContractPlaces {
+export function contractPlaces(open: PageRecording): ContractPlaces {
   return knownOf(open).places;
 }

@@ -14,18 +14,18 @@ export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
 /** Minimum width for the number and time of a record; see {@link gutterFor}. */
-export const leastGutter = 134;
+export const minGutter = 134;
 /** Space around the texts of a stamp, and minimum width of its number. */
-const stampRoom = { around: 18, number: 34 };
+const stampWidths = { around: 18, number: 34 };
 
 /** Width for number and time of the records up to this one, so that hours of a long trace are not cut off. */
 export function gutterFor(seq: number, t: number): number {
-  const number = Math.max(stampRoom.number, textWidth(String(seq), noteFont));
-  return Math.max(leastGutter, Math.ceil(stampRoom.around + number + textWidth(clockText(t), noteFont)));
+  const number = Math.max(stampWidths.number, textWidth(String(seq), noteFont));
+  return Math.max(minGutter, Math.ceil(stampWidths.around + number + textWidth(clockText(t), noteFont)));
 }
 
 /** Width below which a view does not show the matching arrows of the diagrams. */
-const narrow = 1_000;
+const minWidthForPlaces = 1_000;
 /** Space after the last lifeline; labels of arrows there begin further left. `wide` includes the matching arrows of the diagrams. */
 const spareWidth = { narrow: 40, wide: 330 };
 /** The minimum fits `supervisor` in the font of the names. */
@@ -41,71 +41,71 @@ export interface Layout {
   readonly hasNotes: boolean;
 }
 
-/** @param least minimum width of a column, for its name */
+/** @param minWidth minimum width of a column, for its name */
 export function layoutOf(
   columns: number,
   viewport: number,
-  least: number = columnWidth.least,
-  gutter: number = leastGutter,
+  minWidth: number = columnWidth.least,
+  gutter: number = minGutter,
 ): Layout {
-  const hasNotes = viewport >= narrow;
+  const hasNotes = viewport >= minWidthForPlaces;
   const behind = hasNotes ? spareWidth.wide : spareWidth.narrow;
-  const room = (viewport - gutter - behind) / Math.max(1, columns);
-  const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, least, room)));
+  const available = (viewport - gutter - behind) / Math.max(1, columns);
+  const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, minWidth, available)));
   return { gutter, columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
 }
 
 /** Cached, because measuring names would cost more than a step. */
-const leastOf = new WeakMap<Columns, number>();
+const minWidthOf = new WeakMap<Columns, number>();
 
 export function layoutFor(columns: Columns, viewport: number, gutter?: number): Layout {
   const { list } = columns;
-  const least = leastOf.get(columns) ?? columnFor(list.map(({ family }) => family));
-  leastOf.set(columns, least);
-  return layoutOf(list.length, viewport, least, gutter);
+  const minWidth = minWidthOf.get(columns) ?? columnFor(list.map(({ family }) => family));
+  minWidthOf.set(columns, minWidth);
+  return layoutOf(list.length, viewport, minWidth, gutter);
 }
 
 /** Width at which a view fits all lifelines. */
 export function widthFor(columns: number): number {
-  return leastGutter + columnWidth.wanted * columns + spareWidth.narrow;
+  return minGutter + columnWidth.wanted * columns + spareWidth.narrow;
 }
 
 /** Start and maximum width of a label. It moves left if it would exceed the right edge. */
-export function wordsAt(
+export function labelAt(
   x: number,
   width: number,
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
-): { left: number; most: number } {
+): { left: number; maxWidth: number } {
   const right = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
   const left = Math.max(layout.gutter + edge, Math.min(x, right - width));
-  return { left, most: right - left };
+  return { left, maxWidth: right - left };
 }
 
 /** Distance of a label right or left of an arrow to its own lifeline. */
 const [behindLoop, beforeLoop] = [30, 8];
 
-/** As {@link wordsAt}, for an arrow to its own lifeline, which its label must not cover. */
-export function wordsBeside(
+/** As {@link labelAt}, for an arrow to its own lifeline, which its label must not cover. */
+export function labelBesideLoop(
   x: number,
   width: number,
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
-): ReturnType<typeof wordsAt> {
-  const right = wordsAt(x + behindLoop, 0, layout);
-  const roomBefore = x - beforeLoop - layout.gutter - edge;
-  if (width <= right.most || roomBefore <= right.most) return right;
-  const most = Math.min(width, roomBefore);
-  return { left: x - beforeLoop - most, most };
+): ReturnType<typeof labelAt> {
+  const right = labelAt(x + behindLoop, 0, layout);
+  const availableBefore = x - beforeLoop - layout.gutter - edge;
+  if (width <= right.maxWidth || availableBefore <= right.maxWidth) return right;
+  const maxWidth = Math.min(width, availableBefore);
+  return { left: x - beforeLoop - maxWidth, maxWidth };
 }
 
 /**
  * First of the rows in the page: 0 if all fit, otherwise such that the row of the current place is included.
  *
- * @param before the previous result, which is returned again if possible
+ * @param previousFirst the previous result, which is returned again if possible
  */
-export function firstBodyRow(length: number, here: number, before: number): number {
+export function firstBodyRow(length: number, here: number, previousFirst: number): number {
   const last = Math.max(0, length - maxBodyRows);
-  const isAmong = here < 0 || (here >= before && here < before + maxBodyRows);
-  return Math.max(0, Math.min(isAmong ? before : here - maxBodyRows / 2, last));
+  const isAmong = here < 0 || (here >= previousFirst && here < previousFirst + maxBodyRows);
+  return Math.max(0, Math.min(isAmong ? previousFirst : here - maxBodyRows / 2, last));
 }
 
 /** Top of a row, in pixels. @param base the first row in the page */
@@ -122,15 +122,15 @@ export function xOf(column: number, { gutter, columnWidth: width }: Pick<Layout,
 }
 
 /** How an entry is drawn: a note on a lifeline, an arrow to its own lifeline, or one between two. */
-export type Drawn =
+export type DrawnEntry =
   | { readonly form: 'note' | 'self'; readonly x: number }
   | { readonly form: 'arrow'; readonly x: number; readonly length: number; readonly towards: 'left' | 'right' };
 
-export function drawn(
+export function drawnEntryOf(
   entry: Entry,
   columns: Columns,
   layout: Pick<Layout, 'gutter' | 'columnWidth'>,
-): Drawn | undefined {
+): DrawnEntry | undefined {
   const from = columns.of(entry.from);
   const to = columns.of(entry.to);
   if (from === undefined || to === undefined) return undefined;

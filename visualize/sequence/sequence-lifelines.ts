@@ -58,8 +58,8 @@ export class Lifelines {
   }
 
   begin(actor: string, index: number): Lifeline {
-    const before = this.#lifelineOf.get(actor)?.lives.at(-1);
-    if (before?.actor === actor && before.end === Number.POSITIVE_INFINITY) this.end(actor, index);
+    const previousLife = this.#lifelineOf.get(actor)?.lives.at(-1);
+    if (previousLife?.actor === actor && previousLife.end === Number.POSITIVE_INFINITY) this.end(actor, index);
     const lifeline = this.#freeLifeline(actor, index);
     lifeline.lives.push({ actor, begin: index, end: Number.POSITIVE_INFINITY });
     this.#lifelineOf.set(actor, lifeline);
@@ -199,10 +199,10 @@ function restOf(
   const isNamed = (family: string): boolean => family === outside || family === chosen || order.has(family);
   const all = [...families.keys()];
   // One column is for the remaining families.
-  let room = maxColumns - 1;
+  let freeColumns = maxColumns - 1;
   for (const family of [...all.filter(isNamed), ...all.filter((one) => !isNamed(one))]) {
-    room -= columns(family);
-    if (room < 0) rest.add(family);
+    freeColumns -= columns(family);
+    if (freeColumns < 0) rest.add(family);
   }
   return rest;
 }
@@ -271,9 +271,9 @@ export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<stri
     for (const [i, family] of list.entries()) {
       if (order.includes(family)) continue;
       const behind = i === 0 ? undefined : order.indexOf(list[i - 1]!);
-      const before = list.slice(i + 1).find((other) => order.includes(other));
+      const nextInOrder = list.slice(i + 1).find((other) => order.includes(other));
       if (behind !== undefined) order.splice(behind + 1, 0, family);
-      else order.splice(before === undefined ? order.length : order.indexOf(before), 0, family);
+      else order.splice(nextInOrder === undefined ? order.length : order.indexOf(nextInOrder), 0, family);
     }
   }
   return new Map(order.map((family, rank) => [family, rank]));

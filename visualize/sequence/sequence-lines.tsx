@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
-import { choose, chosenActor, place } from '../model/place.ts';
+import { chooseActor, chosenActor, place } from '../model/place.ts';
 import { type Layout, px, rowHeight, xOf } from './sequence-layout.ts';
 import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './sequence-lifelines.ts';
-import { aroundName, nameLines } from './sequence-name.ts';
+import { nameLines, namePadding } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
 
 /** Names of the actors that live at the current place, in the boxes of the lifelines. */
@@ -42,9 +42,9 @@ function HeadName({ column, x, width }: { column: Column; x: number; width: numb
       }
       tabIndex={-1}
       disabled={!isOne}
-      onClick={() => choose(name)}
+      onClick={() => chooseActor(name)}
     >
-      {nameLines(name, width - aroundName).map((line) => (
+      {nameLines(name, width - namePadding).map((line) => (
         <span key={line}>{line}</span>
       ))}
     </button>
@@ -70,11 +70,11 @@ export function SequenceLifelines({ rows, columns, layout, base, first, end }: L
     <>
       {columns.list.map((column, at) => (
         <div key={column.lifelines[0]!.id} aria-hidden="true">
-          {parts(column, rows, firstIndex, lastIndex).map(([from, to]) => (
+          {livingRanges(column, rows, firstIndex, lastIndex).map(([from, to]) => (
             <div
               key={from}
               class="sequence-lifeline"
-              style={{ left: px(xOf(at, layout)), ...stretch(from - base, to - base, first - base, end - base) }}
+              style={{ left: px(xOf(at, layout)), ...lineStyle(from - base, to - base, first - base, end - base) }}
             />
           ))}
         </div>
@@ -83,14 +83,14 @@ export function SequenceLifelines({ rows, columns, layout, base, first, end }: L
   );
 }
 
-function stretch(from: number, to: number, first: number, end: number): { top: string; height: string } {
+function lineStyle(from: number, to: number, first: number, end: number): { top: string; height: string } {
   const top = from >= first ? (from + 0.5) * rowHeight : first * rowHeight;
   const bottom = to < end ? (to + 0.5) * rowHeight : end * rowHeight;
   return { top: px(top), height: px(Math.max(0, bottom - top)) };
 }
 
 /** Ranges of rows in which an actor of the column lives. Many lifelines in one column are drawn as one life. */
-function parts(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
+function livingRanges(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
     // Not `Math.min(...)`, because there may be a million lifelines.
     const begin = column.lifelines.reduce(

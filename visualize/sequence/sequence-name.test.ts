@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { cpuMs } from '../../test/harness/cpu-time.ts';
-import { firstBodyRow, layoutOf, maxBodyRows, noteMiddle, widthFor, wordsAt, wordsBeside } from './sequence-layout.ts';
+import {
+  firstBodyRow,
+  labelAt,
+  labelBesideLoop,
+  layoutOf,
+  maxBodyRows,
+  noteMiddle,
+  widthFor,
+} from './sequence-layout.ts';
 import { columnFor, nameLines } from './sequence-name.ts';
 
 test.each([
@@ -36,10 +44,10 @@ test('the width of a diagram grows with the number of lifelines', () => {
 
 test('labels and notes stay between the numbers and the right edge', () => {
   const layout = layoutOf(4, 600);
-  expect(wordsAt(580, 200, layout).left).toBe(layout.width - 206);
-  expect(wordsAt(300, 100, layout).left).toBe(300);
-  const { left, most } = wordsAt(300, 5_000, layout);
-  expect(left + most).toBe(layout.width - 6);
+  expect(labelAt(580, 200, layout).left).toBe(layout.width - 206);
+  expect(labelAt(300, 100, layout).left).toBe(300);
+  const { left, maxWidth } = labelAt(300, 5_000, layout);
+  expect(left + maxWidth).toBe(layout.width - 6);
   expect(left).toBeGreaterThan(134);
   const note = 'handing over, nobody asks';
   const half = textWidth(note, { size: 12 }) / 2;
@@ -49,13 +57,13 @@ test('labels and notes stay between the numbers and the right edge', () => {
 
 test('the label of an arrow to its own lifeline is on the side with more space', () => {
   const layout = layoutOf(4, 600);
-  expect(wordsBeside(200, 100, layout).left).toBe(230);
-  const before = wordsBeside(560, 100, layout);
-  expect(before.left + before.most).toBeLessThan(560);
+  expect(labelBesideLoop(200, 100, layout).left).toBe(230);
+  const labelLeft = labelBesideLoop(560, 100, layout);
+  expect(labelLeft.left + labelLeft.maxWidth).toBeLessThan(560);
   // Neither side has enough space: the larger one is used, and no arrow is covered.
-  const long = wordsBeside(200, 5_000, layout);
-  expect([long.left, long.left + long.most]).toEqual([230, layout.width - 6]);
-  expect(wordsBeside(500, 5_000, layout).left).toBe(140);
+  const long = labelBesideLoop(200, 5_000, layout);
+  expect([long.left, long.left + long.maxWidth]).toEqual([230, layout.width - 6]);
+  expect(labelBesideLoop(500, 5_000, layout).left).toBe(140);
 });
 
 test('columns are as wide as names of several programs need, up to a limit', () => {

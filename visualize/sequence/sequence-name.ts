@@ -2,7 +2,7 @@
 import { type Font, textWidth } from '../../src/debugger/statechart/text-width.ts';
 
 const font: Font = { size: 11, bold: true };
-const mostLines = 2;
+const maxLines = 2;
 /** More than any box fits. */
 const maxChars = 120;
 
@@ -18,14 +18,14 @@ export function nameLines(whole: string, width: number): string[] {
 
 /** Widths in pixels of the box of a name. */
 const widths = { least: 84, most: 132, step: 8 };
-export const aroundName = 12;
+export const namePadding = 12;
 
 /** Column width at which no name is shortened, up to a maximum. */
 export function columnFor(names: Iterable<string>): number {
   let { least: width } = widths;
   for (const whole of names) {
     const name = shortened(whole, maxChars);
-    while (width < widths.most && linesOf(name, width - aroundName) === undefined) width += widths.step;
+    while (width < widths.most && linesOf(name, width - namePadding) === undefined) width += widths.step;
   }
   return width;
 }
@@ -39,11 +39,11 @@ function linesOf(name: string, width: number): string[] | undefined {
     if (lines.length > 0 && textWidth(longer, font) <= width) lines[lines.length - 1] = longer;
     else lines.push(part);
   }
-  return lines.length <= mostLines && lines.every((line) => textWidth(line, font) <= width) ? lines : undefined;
+  return lines.length <= maxLines && lines.every((line) => textWidth(line, font) <= width) ? lines : undefined;
 }
 
 function shortened(name: string, kept: number): string {
   if (kept >= name.length) return name;
-  const before = Math.ceil(kept / 2);
-  return `${name.slice(0, before)}…${name.slice(name.length - (kept - before))}`;
+  const startLength = Math.ceil(kept / 2);
+  return `${name.slice(0, startLength)}…${name.slice(name.length - (kept - startLength))}`;
 }

@@ -6,10 +6,12 @@ import { goTo, range } from '../model/place.ts';
 import { clockText } from '../model/recording/words.ts';
 import { contractPlaces } from './sequence-current.ts';
 import {
-  type Drawn,
-  drawn,
+  type DrawnEntry,
+  drawnEntryOf,
   hasLifeline,
   type Layout,
+  labelAt,
+  labelBesideLoop,
   labelFont,
   noteFont,
   noteLeft,
@@ -17,13 +19,17 @@ import {
   px,
   rowHeight,
   topOf,
-  wordsAt,
-  wordsBeside,
   xOf,
 } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
-import { departureOfLine, departureText, departureTexts, type Entry, type SequenceRows } from './sequence-rows.ts';
-import { labelOf, payloadOf, sentenceOf, typeOf, whoOf } from './sequence-text.ts';
+import {
+  deviationLineText,
+  deviationLineTexts,
+  deviationOfLine,
+  type Entry,
+  type SequenceRows,
+} from './sequence-rows.ts';
+import { actorPrefixOf, labelOf, payloadOf, sentenceOf, typeOf } from './sequence-text.ts';
 
 interface Props {
   at: number;
@@ -34,20 +40,20 @@ interface Props {
   /** `near`: the record of the current place has no row; this is the last row before it. */
   here: 'here' | 'near' | undefined;
   /** Whether the record is part of the shown causal chain. */
-  inStory: boolean;
+  isInShownChain: boolean;
 }
 
-export function SequenceRow({ at, base, rows, columns, layout, here, inStory }: Props): JSX.Element {
+export function SequenceRow({ at, base, rows, columns, layout, here, isInShownChain }: Props): JSX.Element {
   const { entry, line } = rows.row(at);
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
-  const departures = recording.departureAt(entry.index);
+  const deviations = recording.deviationsAt(entry.index);
   const style = { top: px(topOf(at, base)), height: px(rowHeight) };
   if (line > 0) {
-    const found = departureOfLine(departures, line);
+    const found = deviationOfLine(deviations, line);
     return (
       <div class="sequence-expected" style={style} aria-hidden="true" onClick={() => goTo(entry.index)}>
-        {found !== undefined && departureText(found.departure, found.part)}
+        {found !== undefined && deviationLineText(found.deviation, found.part)}
       </div>
     );
   }
@@ -55,8 +61,8 @@ export function SequenceRow({ at, base, rows, columns, layout, here, inStory }: 
     'sequence-row',
     entry.kind,
     here ?? '',
-    inStory ? 'story' : '',
-    departures.length > 0 ? 'departure' : '',
+    isInShownChain ? 'story' : '',
+    deviations.length > 0 ? 'departure' : '',
     isOutside(entry) ? 'outside' : '',
   ];
   return (
@@ -71,11 +77,17 @@ export function SequenceRow({ at, base, rows, columns, layout, here, inStory }: 
       aria-selected={here === 'here'}
       aria-posinset={at + 1}
       aria-setsize={-1}
-      aria-label={spoken(entry, record, departures, whoOf(entry, columns))}
-      title={full(entry, record)}
+      aria-label={spokenText(entry, record, deviations, actorPrefixOf(entry, columns))}
+      title={completePayload(entry, record)}
       onClick={() => goTo(entry.index)}
     >
-      <Arrow entry={entry} record={record} drawn={drawn(entry, columns, layout)} columns={columns} layout={layout} />
+      <Arrow
+        entry={entry}
+        record={record}
+        drawn={drawnEntryOf(entry, columns, layout)}
+        columns={columns}
+        layout={layout}
+      />
       {layout.hasNotes && <Place entry={entry} record={record} rows={rows} />}
     </div>
   );
@@ -87,14 +99,14 @@ export function SequenceStamp({
   base,
   rows,
   here,
-  inStory,
-}: Pick<Props, 'at' | 'base' | 'rows' | 'here' | 'inStory'>): JSX.Element | null {
+  isInShownChain,
+}: Pick<Props, 'at' | 'base' | 'rows' | 'here' | 'isInShownChain'>): JSX.Element | null {
   const { entry, line } = rows.row(at);
   if (line > 0) return null;
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
-  const departs = recording.departureAt(entry.index).length > 0;
-  const classes = ['sequence-stamp', here ?? '', inStory ? 'story' : '', departs ? 'departs' : ''];
+  const departs = recording.deviationsAt(entry.index).length > 0;
+  const classes = ['sequence-stamp', here ?? '', isInShownChain ? 'story' : '', departs ? 'departs' : ''];
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: a part of the row, which has the role
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
@@ -118,7 +130,7 @@ const shortArrow = 130;
 interface ArrowProps {
   entry: Entry;
   record: TraceRecord;
-  drawn: Drawn | undefined;
+  drawn: DrawnEntry | undefined;
   columns: Columns;
   layout: Layout;
 }
@@ -126,23 +138,23 @@ interface ArrowProps {
 function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX.Element | null {
   if (form === undefined) return null;
   const label = labelOf(entry, record);
-  const who = whoOf(entry, columns);
+  const actorPrefix = actorPrefixOf(entry, columns);
   if (form.form === 'note') {
     return (
-      <Kept
-        at={noteLeft(form.x, who + label, layout)}
-        wide={noteWidth(who + label)}
+      <StickyLabel
+        at={noteLeft(form.x, actorPrefix + label, layout)}
+        wide={noteWidth(actorPrefix + label)}
         of={[form.x, form.x]}
-        whose={whose(entry, form.form, columns)}
+        actorPrefix={arrowActorsText(entry, form.form, columns)}
       >
         <span
           class="sequence-note"
-          data-whose={whose(entry, form.form, columns)}
-          style={{ '--least': px(noteWidth(who + label)) }}
+          data-whose={arrowActorsText(entry, form.form, columns)}
+          style={{ '--least': px(noteWidth(actorPrefix + label)) }}
         >
-          {who + label}
+          {actorPrefix + label}
         </span>
-      </Kept>
+      </StickyLabel>
     );
   }
   // An actor without a spawning actor has a box but no arrow.
@@ -151,22 +163,22 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   }
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
   const payload = born ? '' : payloadOf(record);
-  const wide = textWidth(who, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
-  const words = form.form === 'self' ? wordsBeside(form.x, wide, layout) : wordsAt(form.x + 8, wide, layout);
+  const wide = textWidth(actorPrefix, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
+  const words = form.form === 'self' ? labelBesideLoop(form.x, wide, layout) : labelAt(form.x + 8, wide, layout);
   const text = (
-    <Kept
+    <StickyLabel
       at={words.left}
       wide={wide}
-      most={words.most}
+      maxWidth={words.maxWidth}
       isStill={born}
       of={[form.x, form.x + lengthOf(form)]}
-      whose={whose(entry, form.form, columns)}
+      actorPrefix={arrowActorsText(entry, form.form, columns)}
     >
-      <span class="sequence-text" data-whose={whose(entry, form.form, columns)}>
-        <span class="sequence-effect">{who}</span>
+      <span class="sequence-text" data-whose={arrowActorsText(entry, form.form, columns)}>
+        <span class="sequence-effect">{actorPrefix}</span>
         <span class="sequence-label">{label}</span> <span class="sequence-payload">{payload}</span>
       </span>
-    </Kept>
+    </StickyLabel>
   );
   const arrow =
     form.form !== 'arrow' ? (
@@ -187,13 +199,13 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
 }
 
 /** Names of the actors for a label, such as `supervisor: ` or `agent → supervisor: `. Labels of effects contain them already. */
-function whose({ fromActor, toActor, from }: Entry, form: Drawn['form'], columns: Columns): string {
+function arrowActorsText({ fromActor, toActor, from }: Entry, form: DrawnEntry['form'], columns: Columns): string {
   if (form === 'arrow') return `${fromActor} → ${toActor}: `;
   return `${hasLifeline(columns, from) ? fromActor : toActor}: `;
 }
 
 /** Width of an arrow; a loop is as wide as its picture. */
-function lengthOf(form: Drawn): number {
+function lengthOf(form: DrawnEntry): number {
   return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
 }
 
@@ -201,12 +213,12 @@ interface KeptProps {
   /** Start of the label while it is visible. */
   readonly at: number;
   readonly wide: number;
-  readonly most?: number;
+  readonly maxWidth?: number;
   readonly isStill?: boolean;
   /** Ends of the arrow in pixels, or the position of the lifeline twice. */
   readonly of: readonly [number, number];
   /** Prefix for an arrow that is out of view; empty if the label contains it. */
-  readonly whose?: string;
+  readonly actorPrefix?: string;
   readonly children: JSX.Element;
 }
 
@@ -214,7 +226,15 @@ interface KeptProps {
  * The label of a row. It stays in the visible part while the view scrolls horizontally, and is cut off at its end if it does not fit. If the arrow is
  * out of view, the label begins with the actors.
  */
-function Kept({ at, wide, most, isStill = false, of: [first, last], whose = '', children }: KeptProps): JSX.Element {
+function StickyLabel({
+  at,
+  wide,
+  maxWidth,
+  isStill = false,
+  of: [first, last],
+  actorPrefix = '',
+  children,
+}: KeptProps): JSX.Element {
   return (
     <span
       class={isStill ? 'sequence-kept still' : 'sequence-kept'}
@@ -224,9 +244,9 @@ function Kept({ at, wide, most, isStill = false, of: [first, last], whose = '', 
           '--wide': px(wide),
           '--first': px(first),
           '--last': px(last),
-          '--whose-wide': whose === '' ? 0 : Math.ceil(textWidth(whose, noteFont)) + 2,
+          '--whose-wide': actorPrefix === '' ? 0 : Math.ceil(textWidth(actorPrefix, noteFont)) + 2,
         },
-        ...(most !== undefined && { '--most': px(most) }),
+        ...(maxWidth !== undefined && { '--most': px(maxWidth) }),
       }}
     >
       {children}
@@ -241,11 +261,11 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
   const x = xOf(columns.of(lifeline)!, layout);
   return kind === 'spawn' ? (
-    <Kept at={noteLeft(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)} of={[x, x]}>
+    <StickyLabel at={noteLeft(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)} of={[x, x]}>
       <span class="sequence-born" data-whose="" style={{ '--least': px(noteWidth(`${toActor} `)) }}>
         {toActor}
       </span>
-    </Kept>
+    </StickyLabel>
   ) : (
     <span class="sequence-end" style={{ left: px(x) }} title={`${fromActor} ends`}>
       ✕
@@ -272,21 +292,21 @@ function Place({
   );
 }
 
-function spoken(entry: Entry, record: TraceRecord, departures: readonly Deviation[], who: string): string {
-  const wrong = departures.map(
-    (departure) => `deviates from a sequence diagram: ${departureTexts(departure).join(', ')}`,
+function spokenText(entry: Entry, record: TraceRecord, deviations: readonly Deviation[], actorPrefix: string): string {
+  const wrong = deviations.map(
+    (deviation) => `deviates from a sequence diagram: ${deviationLineTexts(deviation).join(', ')}`,
   );
-  return [...wrong, sentenceOf(entry, record, who)].join('; ');
+  return [...wrong, sentenceOf(entry, record, actorPrefix)].join('; ');
 }
 
 /** The complete payload, because the row shows only its beginning. */
-function full(entry: Entry, record: TraceRecord): string {
+function completePayload(entry: Entry, record: TraceRecord): string {
   return entry.kind === 'state' && record.kind === 'transition'
     ? `${record.from || '—'} → ${record.to}`
-    : sentenceOf(entry, record, '', mostTold);
+    : sentenceOf(entry, record, '', maxTooltipChars);
 }
 
-const mostTold = 4_000;
+const maxTooltipChars = 4_000;
 
 function isOutside({ index }: Entry): boolean {
   const chosen = range.value;

@@ -5,7 +5,7 @@ import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { bestOf } from '../../test/harness/best-of.ts';
 import { cpuMs } from '../../test/harness/cpu-time.ts';
 import { growthOf } from '../../test/harness/growth.ts';
-import { Recording } from '../model/recording/recording.ts';
+import { PageRecording } from '../model/recording/recording.ts';
 import {
   columnsOf,
   lifeAt,
@@ -15,7 +15,7 @@ import {
   participantOrder,
   titleOf,
 } from './sequence-lifelines.ts';
-import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './sequence-rows.ts';
+import { deviationLineText, deviationOfLine, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
 const all = { states: true, internal: true };
 
@@ -98,7 +98,7 @@ test('rows that grow with the trace equal those built at its end, and each recor
     to: 'b',
     event: { type: 'x.y' },
   }));
-  const recording = new Recording(header(), []);
+  const recording = new PageRecording(header(), []);
   const index = new SequenceIndex(recording);
   const rows = new SequenceRows(index, all);
   const entries: unknown[] = [];
@@ -126,10 +126,10 @@ test('a deviation has rows below it with its place in the diagram and the expect
     { diagrams: [pingPong] },
   );
   expect(Array.from({ length: rows.length }, (_, i) => rows.row(i).line)).toEqual([0, 0, 1, 2]);
-  const departures = rows.index.recording.departureAt(1);
+  const deviations = rows.index.recording.deviationsAt(1);
   const lines = [1, 2, 3].map((line) => {
-    const found = departureOfLine(departures, line);
-    return found && departureText(found.departure, found.part);
+    const found = deviationOfLine(deviations, line);
+    return found && deviationLineText(found.deviation, found.part);
   });
   expect(lines).toEqual([
     'out of order: ping.mmd:5, started at #1',
@@ -296,12 +296,12 @@ test('columns have the order of the participants in the merged diagrams', () => 
 
 interface Options {
   living?: ActorSnapshot[];
-  diagrams?: ConstructorParameters<typeof Recording>[1];
+  diagrams?: ConstructorParameters<typeof PageRecording>[1];
   filter?: ConstructorParameters<typeof SequenceRows>[1];
 }
 
 function rowsOf(bodies: readonly TraceBody[], { living, diagrams = [], filter = all }: Options = {}): SequenceRows {
-  const recording = new Recording(header(living), diagrams);
+  const recording = new PageRecording(header(living), diagrams);
   recording.append(numbered(bodies));
   return new SequenceRows(new SequenceIndex(recording), filter);
 }
@@ -341,12 +341,12 @@ test('lifelines of very many actors are reused, and only living actors are count
 });
 
 test('the time for each of very many actors is constant', async () => {
-  const recordings = new Map<number, Recording>();
-  const recordingOf = (living: number): Recording => {
-    const made = recordings.get(living) ?? new Recording(header(), []);
-    if (!recordings.has(living)) made.append(numbered(crowd(living)));
-    recordings.set(living, made);
-    return made;
+  const recordings = new Map<number, PageRecording>();
+  const recordingOf = (living: number): PageRecording => {
+    const recording = recordings.get(living) ?? new PageRecording(header(), []);
+    if (!recordings.has(living)) recording.append(numbered(crowd(living)));
+    recordings.set(living, recording);
+    return recording;
   };
   const cost = (living: number): number => {
     const recording = recordingOf(living);

@@ -1,8 +1,8 @@
 /** Rows of the sequence view: shown records and their lifelines. Grows with the trace and is never rebuilt. */
 import type { Deviation } from '../../src/debugger/check/check.ts';
 import { outside, unknownParent } from '../../src/debugger/check/message.ts';
-import { twice } from '../model/recording/record-store.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import { withDoubledCapacity } from '../model/recording/record-store.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
 
 /** `ended`: stopped or failed. `done`: final output sent to the parent. */
@@ -18,21 +18,21 @@ export interface Entry {
 }
 
 const kinds: readonly EntryKind[] = ['event', 'spawn', 'timer', 'done', 'ended', 'state', 'effect'];
-const firstRoom = 1_024;
+const initialCapacity = 1_024;
 
 /** All entries of a trace, before filtering: stored in columns, built as an object on access. */
 export class SequenceIndex {
-  readonly recording: Recording;
+  readonly recording: PageRecording;
   readonly #lifelines: Lifelines;
   #length = 0;
   /** Index of the record, number of the kind, numbers of the lifelines. */
-  #places = new Int32Array(firstRoom);
-  #kinds = new Uint8Array(firstRoom);
-  #from = new Int32Array(firstRoom);
-  #to = new Int32Array(firstRoom);
+  #places = new Int32Array(initialCapacity);
+  #kinds = new Uint8Array(initialCapacity);
+  #from = new Int32Array(initialCapacity);
+  #to = new Int32Array(initialCapacity);
   #read = 0;
 
-  constructor(recording: Recording) {
+  constructor(recording: PageRecording) {
     this.recording = recording;
     this.#lifelines = new Lifelines((actor) => recording.machineOf(actor) !== undefined);
     for (const { actor } of recording.header.actors ?? []) this.#lifelines.begin(actor, -1);
@@ -100,15 +100,15 @@ export class SequenceIndex {
         break;
       }
       case 'stop': {
-        const own = this.#of(about, index);
+        const lifeline = this.#of(about, index);
         const isAlone = other === undefined || other === outside || other === unknownParent;
-        this.#add(index, other === undefined ? 'ended' : 'done', own, isAlone ? own : this.#of(other, index));
+        this.#add(index, other === undefined ? 'ended' : 'done', lifeline, isAlone ? lifeline : this.#of(other, index));
         this.#lifelines.end(about, index);
         break;
       }
       default: {
-        const own = this.#of(about, index);
-        this.#add(index, kind === 'timer' || kind === 'effect' ? kind : 'state', own, own);
+        const lifeline = this.#of(about, index);
+        this.#add(index, kind === 'timer' || kind === 'effect' ? kind : 'state', lifeline, lifeline);
       }
     }
   }
@@ -119,10 +119,10 @@ export class SequenceIndex {
 
   #add(index: number, kind: EntryKind, from: Lifeline, to: Lifeline): void {
     if (this.#length === this.#places.length) {
-      this.#places = twice(this.#places);
-      this.#kinds = twice(this.#kinds);
-      this.#from = twice(this.#from);
-      this.#to = twice(this.#to);
+      this.#places = withDoubledCapacity(this.#places);
+      this.#kinds = withDoubledCapacity(this.#kinds);
+      this.#from = withDoubledCapacity(this.#from);
+      this.#to = withDoubledCapacity(this.#to);
     }
     this.#places[this.#length] = index;
     this.#kinds[this.#length] = kinds.indexOf(kind);
@@ -159,7 +159,7 @@ export class SequenceRows {
   readonly #used = new Set<Lifeline>();
   #read = 0;
   /** Index of the next deviation of the recording. */
-  #departure = 0;
+  #nextDeviation = 0;
 
   constructor(index: SequenceIndex, filter: RowFilter) {
     this.index = index;
@@ -182,7 +182,7 @@ export class SequenceRows {
   grow(): void {
     const { index } = this;
     for (; this.#read < index.length; this.#read++) {
-      const lines = this.#departureLines(index.placeOf(this.#read));
+      const lines = this.#deviationLines(index.placeOf(this.#read));
       if (lines === 0 && !this.#shows(this.#read)) continue;
       this.#used.add(index.from(this.#read)).add(index.to(this.#read));
       for (let line = 0; line <= lines; line++) {
@@ -193,12 +193,12 @@ export class SequenceRows {
   }
 
   /** Number of lines for the deviations of a record. Calls must be in the order of records. */
-  #departureLines(index: number): number {
-    const { departures } = this.index.recording;
+  #deviationLines(index: number): number {
+    const { deviations } = this.index.recording;
     let lines = 0;
-    for (; (departures[this.#departure]?.index ?? Number.POSITIVE_INFINITY) <= index; this.#departure++) {
-      const next = departures[this.#departure]!;
-      if (next.index === index) lines += departureLines(next.departure);
+    for (; (deviations[this.#nextDeviation]?.index ?? Number.POSITIVE_INFINITY) <= index; this.#nextDeviation++) {
+      const next = deviations[this.#nextDeviation]!;
+      if (next.index === index) lines += expectedLines(next.deviation);
     }
     return lines;
   }
@@ -249,41 +249,41 @@ export class SequenceRows {
 }
 
 /** Number of lines below a row for the expected messages. */
-function departureLines({ expected }: Deviation): number {
+function expectedLines({ expected }: Deviation): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
 /** The deviation that a line below a row belongs to, and the line's number in it, from 0. */
-export function departureOfLine(
-  departures: readonly Deviation[],
+export function deviationOfLine(
+  deviations: readonly Deviation[],
   line: number,
-): { departure: Deviation; part: number } | undefined {
+): { deviation: Deviation; part: number } | undefined {
   let part = line - 1;
-  for (const departure of departures) {
-    const lines = departureLines(departure);
-    if (part < lines) return { departure, part };
+  for (const deviation of deviations) {
+    const lines = expectedLines(deviation);
+    if (part < lines) return { deviation, part };
     part -= lines;
   }
   return undefined;
 }
 
 /** Text of a line below a deviation: its kind, or an expected arrow. */
-export function departureText(departure: Deviation, part: number): string {
-  const { kind, diagram, expected } = departure;
+export function deviationLineText(deviation: Deviation, part: number): string {
+  const { kind, diagram, expected } = deviation;
   if (part === 0) {
     if (kind === 'undeclared') return 'undeclared: no diagram of these actors has this message';
-    const what = kind === 'out-of-order' ? 'out of order' : 'unexpected';
+    const kindText = kind === 'out-of-order' ? 'out of order' : 'unexpected';
     const activation = diagram?.n === undefined ? '' : `, N = ${diagram.n}`;
     const since = diagram?.startedAt === undefined ? '' : `, started at #${diagram.startedAt}`;
-    return `${what}: ${nameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${since}`;
+    return `${kindText}: ${fileNameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${since}`;
   }
   if (part > maxExpected) return `or ${expected.length - maxExpected} more`;
   const { from, to, type, file, line } = expected[part - 1]!;
-  return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${nameOf(file)}:${line})`;
+  return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${fileNameOf(file)}:${line})`;
 }
 
-export function departureTexts(departure: Deviation): string[] {
-  return Array.from({ length: departureLines(departure) }, (_, part) => departureText(departure, part));
+export function deviationLineTexts(deviation: Deviation): string[] {
+  return Array.from({ length: expectedLines(deviation) }, (_, part) => deviationLineText(deviation, part));
 }
 
 function isInternal(type: string): boolean {
@@ -295,6 +295,6 @@ function belongsTo(name: string, actor: string): boolean {
 }
 
 /** Rows show the file name; the details show the path. */
-function nameOf(file: string): string {
+function fileNameOf(file: string): string {
   return file.slice(file.lastIndexOf('/') + 1);
 }

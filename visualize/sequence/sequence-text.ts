@@ -1,5 +1,5 @@
 import type { TracedEvent, TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { clockText, stateInWords } from '../model/recording/words.ts';
+import { clockText, stateText } from '../model/recording/words.ts';
 import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';
@@ -15,7 +15,7 @@ export function labelOf({ kind }: Entry, record: TraceRecord): string {
     case 'timer':
       return `timer ${record.timer}`;
     case 'transition':
-      return stateInWords(record.to);
+      return stateText(record.to);
     case 'effect':
       return record.effect;
     case 'stop':
@@ -34,14 +34,14 @@ export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
       : labelOf(entry, record);
 }
 
-export function payloadOf(record: TraceRecord, most = maxPayload): string {
+export function payloadOf(record: TraceRecord, maxChars = maxPayload): string {
   switch (record.kind) {
     case 'event':
-      return fieldsOf(record.event, most);
+      return fieldsOf(record.event, maxChars);
     case 'effect':
-      return valueOf(record.params, most);
+      return valueOf(record.params, maxChars);
     case 'stop':
-      return record.error === undefined ? valueOf(record.output, most) : shortened(record.error, most);
+      return record.error === undefined ? valueOf(record.output, maxChars) : shortened(record.error, maxChars);
     case 'spawn':
       return record.actor;
     default:
@@ -53,7 +53,7 @@ export function payloadOf(record: TraceRecord, most = maxPayload): string {
  * Prefix for an actor that its lifeline does not show: an effect on the lifeline of its owner (`process → `), or one of many actors
  * (`ads-connection-17: `).
  */
-export function whoOf(entry: Entry, columns: Columns): string {
+export function actorPrefixOf(entry: Entry, columns: Columns): string {
   const { from, to, fromActor, toActor, kind } = entry;
   const one = [toActor, fromActor].find((actor, i) => isShared(columns, i === 0 ? to : from) && !actor.includes('/'));
   const member = one === undefined || kind === 'spawn' ? '' : `${one}: `;
@@ -67,15 +67,15 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
 }
 
 /** The row as a sentence, for screen readers. */
-export function sentenceOf(entry: Entry, record: TraceRecord, who = '', most = maxPayload): string {
+export function sentenceOf(entry: Entry, record: TraceRecord, actorPrefix = '', maxChars = maxPayload): string {
   const { kind, fromActor, toActor } = entry;
   // Contains the visible text, so that voice control finds the row by it.
-  const label = who + labelOf(entry, record);
-  const payload = payloadOf(record, most);
-  const what = payload === '' ? label : `${label}, ${payload}`;
+  const label = actorPrefix + labelOf(entry, record);
+  const payload = payloadOf(record, maxChars);
+  const text = payload === '' ? label : `${label}, ${payload}`;
   const stamp = `${record.seq}, ${clockText(record.t)}`;
   if (kind === 'state' && record.kind === 'transition') return `${stamp}: ${fromActor} is now ${label}`;
-  return fromActor === toActor ? `${stamp}: ${fromActor}: ${what}` : `${stamp}: ${fromActor} to ${toActor}: ${what}`;
+  return fromActor === toActor ? `${stamp}: ${fromActor}: ${text}` : `${stamp}: ${fromActor} to ${toActor}: ${text}`;
 }
 
 function lastName(effect: string): string {
@@ -83,21 +83,21 @@ function lastName(effect: string): string {
 }
 
 /** Fields except the type, as far as they fit. Of a million fields, only those are read. */
-function fieldsOf(event: TracedEvent, most: number): string {
+function fieldsOf(event: TracedEvent, maxChars: number): string {
   let text = '';
   for (const field in event) {
     if (field === 'type') continue;
-    text += `${text === '' ? '' : ', '}${field}: ${valueOf(event[field], most)}`;
-    if (text.length > most) break;
+    text += `${text === '' ? '' : ', '}${field}: ${valueOf(event[field], maxChars)}`;
+    if (text.length > maxChars) break;
   }
-  return shortened(text, most);
+  return shortened(text, maxChars);
 }
 
-function valueOf(value: unknown, most: number): string {
+function valueOf(value: unknown, maxChars: number): string {
   if (value === undefined) return '';
-  return shortened(typeof value === 'string' ? value : JSON.stringify(value), most);
+  return shortened(typeof value === 'string' ? value : JSON.stringify(value), maxChars);
 }
 
-function shortened(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+function shortened(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1)}…`;
 }

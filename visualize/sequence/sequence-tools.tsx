@@ -1,9 +1,9 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { chosenActor, place, recording, size } from '../model/place.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import { LargeButton } from '../parts/large-button.tsx';
-import { goToDeparture } from '../parts/steps.ts';
+import { goToDeviation } from '../parts/steps.ts';
 import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
 
 export function SequenceTools(): JSX.Element {
@@ -32,7 +32,7 @@ export function SequenceTools(): JSX.Element {
       <Check of={showsInternal} title="Show events that XState generates, such as xstate.done.actor.…">
         XState internals
       </Check>
-      <Departures />
+      <DeviationButtons />
       <LargeButton pane="sequence" />
     </div>
   );
@@ -54,40 +54,40 @@ function Check({ of, title, children }: { of: Signal<boolean>; title: string; ch
 }
 
 /** Whether the messages conform to the diagrams, with buttons that step through deviations. */
-function Departures(): JSX.Element | null {
+function DeviationButtons(): JSX.Element | null {
   const open = recording.value;
   if (open === undefined || open.diagrams.length === 0 || size.value < 0) return null;
-  const { departures } = open;
-  if (departures.length === 0) {
+  const { deviations } = open;
+  if (deviations.length === 0) {
     return (
-      <span class="sequence-verdict" title={notCheckedInWords(open.notChecked)}>
+      <span class="sequence-verdict" title={notCheckedText(open.notChecked)}>
         ✓ matches the diagrams{open.notChecked.length > 0 && ` (${open.notChecked.length} not checked)`}
       </span>
     );
   }
-  const at = departures.filter(({ index }) => index <= place.value).length;
+  const at = deviations.filter(({ index }) => index <= place.value).length;
   return (
     <span class="sequence-verdict departs" role="status">
       <button
         type="button"
         aria-label="Previous deviation"
         title="Previous deviation"
-        onClick={() => goToDeparture(-1)}
+        onClick={() => goToDeviation(-1)}
       >
         ▲
       </button>
       <span>
-        ⚠ {departures.length === 1 ? '1 deviation' : `${departures.length} deviations`}
-        {at > 0 && departures.length > 1 && `, current: ${at}`}
+        ⚠ {deviations.length === 1 ? '1 deviation' : `${deviations.length} deviations`}
+        {at > 0 && deviations.length > 1 && `, current: ${at}`}
       </span>
-      <button type="button" aria-label="Next deviation" title="Next deviation" onClick={() => goToDeparture(1)}>
+      <button type="button" aria-label="Next deviation" title="Next deviation" onClick={() => goToDeviation(1)}>
         ▼
       </button>
     </span>
   );
 }
 
-function notCheckedInWords(notChecked: Recording['notChecked']): string | undefined {
+function notCheckedText(notChecked: PageRecording['notChecked']): string | undefined {
   if (notChecked.length === 0) return undefined;
   return notChecked
     .map(({ file, omitted }) => `${file} is not checked: the trace omits ${omitted.join(', ')}`)

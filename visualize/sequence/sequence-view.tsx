@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { isInStory } from '../model/causal-chain.ts';
+import { isInChain } from '../model/causal-chain.ts';
 import { follows, goTo, place, recording, size } from '../model/place.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
 import {
-  drawn as drawnForm,
+  drawnEntryOf as drawnForm,
   firstBodyRow,
   gutterFor,
   headHeight,
@@ -23,7 +23,7 @@ import type { SequenceRows } from './sequence-rows.ts';
 import { SequenceTools } from './sequence-tools.tsx';
 
 /** Rows above and below the visible ones, so that quick scrolling shows no blank. */
-const spare = 10;
+const spareRows = 10;
 
 /** Messages between actors from top to bottom. Only rows near the visible ones are rendered. */
 export function SequenceView(): JSX.Element {
@@ -40,8 +40,8 @@ export function SequenceView(): JSX.Element {
   const here = shown?.rows.rowOf(place.value) ?? -1;
   const base = useBase(length, here);
   const inPage = Math.min(length - base, maxBodyRows);
-  const first = base + Math.max(0, Math.floor(top.value / rowHeight) - spare);
-  const end = base + Math.min(inPage, Math.ceil((top.value + box.value.height) / rowHeight) + spare);
+  const first = base + Math.max(0, Math.floor(top.value / rowHeight) - spareRows);
+  const end = base + Math.min(inPage, Math.ceil((top.value + box.value.height) / rowHeight) + spareRows);
   usePlaceInView(scroller, here, base, shown?.rows, `${box.value.width} ${box.value.height} ${columns.list.length}`);
   const drawn = useDrawnRows(columns, layout, base)(shown?.rows, first, end, here);
   return (
@@ -124,14 +124,14 @@ function useDrawnRows(
     if (rows === undefined) return { rows: [], stamps: [] };
     const by = [rows, columns, base, layout.columnWidth, layout.width, layout.hasNotes];
     const isSame = by.every((value, i) => value === kept.current.by[i]);
-    const before: typeof kept.current.nodes = isSame ? kept.current.nodes : new Map();
-    const nodes: typeof before = new Map();
+    const previousNodes: typeof kept.current.nodes = isSame ? kept.current.nodes : new Map();
+    const nodes: typeof previousNodes = new Map();
     for (let at = first; at < end; at++) {
       const mark = at !== here ? undefined : rows.row(at).entry.index === place.value ? 'here' : 'near';
       const { entry, line } = rows.row(at);
-      const inStory = line === 0 && isInStory(entry.index);
-      const key = `${at} ${mark} ${inStory}`;
-      const node = before.get(key) ?? [
+      const isInShownChain = line === 0 && isInChain(entry.index);
+      const key = `${at} ${mark} ${isInShownChain}`;
+      const node = previousNodes.get(key) ?? [
         <SequenceRow
           key={at}
           at={at}
@@ -140,9 +140,9 @@ function useDrawnRows(
           columns={columns}
           layout={layout}
           here={mark}
-          inStory={inStory}
+          isInShownChain={isInShownChain}
         />,
-        <SequenceStamp key={at} at={at} base={base} rows={rows} here={mark} inStory={inStory} />,
+        <SequenceStamp key={at} at={at} base={base} rows={rows} here={mark} isInShownChain={isInShownChain} />,
       ];
       nodes.set(key, node);
     }
@@ -185,29 +185,29 @@ function usePlaceInView(
   row: number,
   base: number,
   rows: unknown,
-  room: string,
+  viewKey: string,
 ): void {
-  const before = useRef(-1);
+  const previousRow = useRef(-1);
   useLayoutEffect(() => {
     const element = scroller.current;
-    const was = before.current;
-    before.current = row;
+    const was = previousRow.current;
+    previousRow.current = row;
     if (element === null || row === -1) return;
     const top = element.scrollTop;
     const seen = element.clientHeight - headHeight;
     const isSeen = (at: number): boolean => topOf(at, base) >= top && topOf(at + 1, base) <= top + seen;
     if (follows.peek() && was !== -1 && was !== row && !isSeen(was)) return;
-    showSideways(element, row);
+    scrollHorizontallyTo(element, row);
     if (isSeen(row)) return;
     const isNear = Math.abs(topOf(row, base) - (top + seen / 2)) < seen;
     const margin = 3 * rowHeight;
     const isBelow = topOf(row, base) >= top;
     // A distant row is scrolled near the top, where it is visible even if the window ends within the view.
     element.scrollTop = isNear && isBelow ? topOf(row + 1, base) - seen + margin : topOf(row, base) - margin;
-  }, [row, base, rows, room]);
+  }, [row, base, rows, viewKey]);
 }
 
-function showSideways(element: HTMLElement, row: number): void {
+function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   const rows = shownRows.peek()?.rows;
   const columns = shownColumns.peek();
   if (rows === undefined || row >= rows.length) return;
@@ -215,19 +215,20 @@ function showSideways(element: HTMLElement, row: number): void {
   if (form === undefined) return;
   const { scrollLeft, clientWidth } = element;
   const layout = shownLayout(columns, clientWidth);
-  const most = form.x - layout.gutter - 30;
-  const least = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
+  const maxScroll = form.x - layout.gutter - 30;
+  const minScroll = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
   // A part of an arrow that is wider than the view is visible at any position between its ends.
-  const [low, high] = [Math.min(least, most), Math.max(least, most)];
+  const [low, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
   if (scrollLeft >= low && scrollLeft <= high) return;
-  const around = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
+  const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
     .filter((at) => at >= 0 && at < rows.length)
     .flatMap((at) => drawnForm(rows.row(at).entry, columns, layout) ?? [])
     .map((one) => one.x + (one.form === 'arrow' ? one.length / 2 : 0))
     .sort((a, b) => a - b);
   // If the row's arrow allows it, arrows of neighbouring rows become visible, too.
-  const wanted = around[around.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
-  element.scrollLeft = Math.max(low, Math.min(wanted, high));
+  const target =
+    neighbourPositions[neighbourPositions.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
+  element.scrollLeft = Math.max(low, Math.min(target, high));
 }
 
 const neighbours = 6;

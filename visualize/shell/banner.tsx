@@ -5,7 +5,7 @@ import { connection, notice, source, sources } from '../model/connection.ts';
 import { openSource, reopen } from '../model/load.ts';
 import { jumpTo, recording, session, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
-import { moreInWords } from '../parts/more.ts';
+import { moreText } from '../parts/more.ts';
 
 const maxLines = 20;
 
@@ -74,8 +74,8 @@ function ConnectionBanner(): JSX.Element | null {
         <p class="banner note">
           <span>
             {how.cutOff.length === 1 ? 'Line' : 'Lines'} {how.cutOff.slice(0, maxLines).join(', ')}
-            {how.cutOff.length > maxLines && ` ${moreInWords(how.cutOff.length - maxLines, '')}`}: truncated by a crash
-            or a full disk, and skipped.
+            {how.cutOff.length > maxLines && ` ${moreText(how.cutOff.length - maxLines, '')}`}: truncated by a crash or
+            a full disk, and skipped.
           </span>
         </p>
       );

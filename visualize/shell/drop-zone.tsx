@@ -4,7 +4,7 @@ import { openFiles } from '../model/opened-files.ts';
 
 const isOver = signal(false);
 
-export function keepOpeningDropped(): void {
+export function startOpeningDroppedFiles(): void {
   const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') === true;
   document.addEventListener('dragover', (event) => {
     if (!isFile(event)) return;

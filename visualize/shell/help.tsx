@@ -25,14 +25,14 @@ export function Help(): JSX.Element {
           </button>
         </header>
         <dl>
-          {commands.map(({ id, does, shown, isCharacter = false }) => (
+          {commands.map(({ id, description, shown, isCharacter = false }) => (
             <div key={id} class={isCharacter && !characterKeys.value ? 'off' : undefined}>
               <dt>
                 {shown.map((one) => (
                   <kbd key={one}>{one}</kbd>
                 ))}
               </dt>
-              <dd>{does}</dd>
+              <dd>{description}</dd>
             </div>
           ))}
         </dl>

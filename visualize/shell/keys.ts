@@ -2,11 +2,11 @@
 import { signal } from '@preact/signals';
 import { stepAlongCause } from '../model/causal-chain.ts';
 import { goToMark, toggleMark } from '../model/marks.ts';
-import { remember, remembered } from '../model/page-storage.ts';
+import { storedValue, storeValue } from '../model/page-storage.ts';
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
 import { showAllPanes } from '../parts/large-button.tsx';
-import { goToDeparture, goToEnd, step, stepOfActor } from '../parts/steps.ts';
+import { goToDeviation, goToEnd, step, stepOfActor } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';
 import { rangeOfChoice, showChoice } from '../timeline/timeline-choice.ts';
 import { setRangeEnd } from '../timeline/timeline-place.ts';
@@ -25,7 +25,7 @@ interface Key {
 
 export interface Command {
   readonly id: string;
-  readonly does: string;
+  readonly description: string;
   readonly shown: readonly string[];
   readonly keys: readonly Key[];
   /** Whether it has only character keys, which dictation software may type. WCAG 2.1.4 requires an option to turn them off. */
@@ -35,7 +35,7 @@ export interface Command {
 export const commands: readonly Command[] = [
   {
     id: 'step',
-    does: 'Previous or next record',
+    description: 'Previous or next record',
     shown: ['←', '→'],
     keys: [
       { key: 'ArrowLeft', act: () => step(-1) },
@@ -44,7 +44,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'step-of-actor',
-    does: 'Previous or next record of the selected actor',
+    description: 'Previous or next record of the selected actor',
     shown: ['Shift + ←', 'Shift + →'],
     keys: [
       { key: 'ArrowLeft', modifier: 'shift', act: () => stepOfActor(-1) },
@@ -53,7 +53,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'step-of-actor-by-character',
-    does: 'Previous or next record of the selected actor',
+    description: 'Previous or next record of the selected actor',
     shown: [',', '.'],
     isCharacter: true,
     keys: [
@@ -63,16 +63,16 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'departure',
-    does: 'Previous or next deviation from the sequence diagrams',
+    description: 'Previous or next deviation from the sequence diagrams',
     shown: ['Ctrl + ←', 'Ctrl + →'],
     keys: [
-      { key: 'ArrowLeft', modifier: 'jump', act: () => goToDeparture(-1) },
-      { key: 'ArrowRight', modifier: 'jump', act: () => goToDeparture(1) },
+      { key: 'ArrowLeft', modifier: 'jump', act: () => goToDeviation(-1) },
+      { key: 'ArrowRight', modifier: 'jump', act: () => goToDeviation(1) },
     ],
   },
   {
     id: 'ends',
-    does: 'First or last record; End follows a running program',
+    description: 'First or last record; End follows a running program',
     shown: ['Home', 'End'],
     keys: [
       { key: 'Home', act: () => goTo(0) },
@@ -81,13 +81,13 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'play',
-    does: 'Play or pause at the recorded speed; long pauses are shortened',
+    description: 'Play or pause at the recorded speed; long pauses are shortened',
     shown: ['Space'],
     keys: [{ key: ' ', act: togglePlaying }],
   },
   {
     id: 'zoom-and-pan',
-    does: 'Timeline: zoom in at the pointer, zoom out, pan left, pan right',
+    description: 'Timeline: zoom in at the pointer, zoom out, pan left, pan right',
     shown: ['W', 'S', 'A', 'D'],
     isCharacter: true,
     keys: [
@@ -99,7 +99,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'zoom',
-    does: 'Timeline: zoom in, zoom out, show all',
+    description: 'Timeline: zoom in, zoom out, show all',
     shown: ['+', '−', '0'],
     isCharacter: true,
     keys: [
@@ -111,21 +111,21 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'show-choice',
-    does: 'Center the selection on the timeline; press again to zoom to it',
+    description: 'Center the selection on the timeline; press again to zoom to it',
     shown: ['F'],
     isCharacter: true,
     keys: [{ key: 'f', act: showChoice }],
   },
   {
     id: 'range-of-choice',
-    does: 'Select the time of the current state of the selected actor as range',
+    description: 'Select the time of the current state of the selected actor as range',
     shown: ['R'],
     isCharacter: true,
     keys: [{ key: 'r', act: rangeOfChoice }],
   },
   {
     id: 'range-ends',
-    does: 'Set the start or end of the range',
+    description: 'Set the start or end of the range',
     shown: ['I', 'O'],
     isCharacter: true,
     keys: [
@@ -135,7 +135,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'mark',
-    does: 'Mark or unmark this record; go to the next mark. Links and exported pages keep marks',
+    description: 'Mark or unmark this record; go to the next mark. Links and exported pages keep marks',
     shown: ['M', 'Shift + M'],
     isCharacter: true,
     keys: [
@@ -145,7 +145,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'along-cause',
-    does: 'Go to the cause or to the consequence of this record',
+    description: 'Go to the cause or to the consequence of this record',
     shown: ['[', ']'],
     isCharacter: true,
     keys: [
@@ -155,19 +155,19 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'all-panes',
-    does: 'Show all panes after one was maximized',
+    description: 'Show all panes after one was maximized',
     shown: ['Esc'],
     keys: [{ key: 'Escape', act: showAllPanes }],
   },
-  { id: 'search', does: 'Search', shown: ['/'], isCharacter: true, keys: [{ key: '/', act: focusSearch }] },
-  { id: 'help', does: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
+  { id: 'search', description: 'Search', shown: ['/'], isCharacter: true, keys: [{ key: '/', act: focusSearch }] },
+  { id: 'help', description: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
 ];
 
-export const characterKeys = signal(remembered('character-keys') !== 'off');
+export const characterKeys = signal(storedValue('character-keys') !== 'off');
 
 export function switchCharacterKeys(on: boolean): void {
   characterKeys.value = on;
-  remember('character-keys', on ? 'on' : 'off');
+  storeValue('character-keys', on ? 'on' : 'off');
 }
 
 export function onKey(event: KeyboardEvent): void {

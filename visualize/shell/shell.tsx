@@ -4,17 +4,17 @@ import { visibleLine } from '../../src/runtime/visible-text.ts';
 import { Actors } from '../actors/actors.tsx';
 import { ChartView } from '../chart/chart-view.tsx';
 import { Details } from '../details/details.tsx';
-import { VerdictBar } from '../findings/finding-bar.tsx';
+import { FindingBar } from '../findings/finding-bar.tsx';
 import { connection, source, sources } from '../model/connection.ts';
 import { follows, place, recording, size } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import { largePane } from '../parts/large-button.tsx';
 import { shownColumns } from '../sequence/sequence-current.ts';
 import { widthFor } from '../sequence/sequence-layout.ts';
 import { SequenceView } from '../sequence/sequence-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
-import { placeInWords, Transport } from '../timeline/transport.tsx';
+import { placeText, Transport } from '../timeline/transport.tsx';
 import { Banners, Opening } from './banner.tsx';
 import { Boundary } from './boundary.tsx';
 import { DropZone } from './drop-zone.tsx';
@@ -29,7 +29,7 @@ export function Shell(): JSX.Element {
       <Topbar />
       <Banners />
       <Boundary name="verdict">
-        <VerdictBar />
+        <FindingBar />
       </Boundary>
       {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsAlone /> : <Views />}
       <Announcement />
@@ -40,7 +40,7 @@ export function Shell(): JSX.Element {
 }
 
 /** Machines without a run: `chartpilot diagram --open`. */
-function isWithoutRun({ length }: Recording): boolean {
+function isWithoutRun({ length }: PageRecording): boolean {
   return length === 0 && connection.value.kind === 'complete';
 }
 
@@ -59,7 +59,7 @@ function ActorsAndChart(): JSX.Element {
       <Boundary name="actors">
         <Actors />
       </Boundary>
-      <Splitter name="actors-width" label="Width of the actors pane" axis="x" of="before" least={180} most={480} />
+      <Splitter name="actors-width" label="Width of the actors pane" axis="x" of="before" minSize={180} maxSize={480} />
       <section class="pane chart-pane" aria-label="Statechart">
         <Boundary name="statechart">
           <ChartView />
@@ -79,8 +79,8 @@ function Views(): JSX.Element {
           label="Width of the sequence pane"
           axis="x"
           of="behind"
-          least={240}
-          most={1_000}
+          minSize={240}
+          maxSize={1_000}
         />
         <section class="pane sequence-pane" aria-label="Sequence">
           <Boundary name="sequence">
@@ -88,12 +88,26 @@ function Views(): JSX.Element {
           </Boundary>
         </section>
       </div>
-      <Splitter name="timeline-height" label="Height of the timeline pane" axis="y" of="behind" least={96} most={420} />
+      <Splitter
+        name="timeline-height"
+        label="Height of the timeline pane"
+        axis="y"
+        of="behind"
+        minSize={96}
+        maxSize={420}
+      />
       <Boundary name="timeline">
         <Timeline />
       </Boundary>
       <Transport />
-      <Splitter name="details-height" label="Height of the details pane" axis="y" of="behind" least={80} most={600} />
+      <Splitter
+        name="details-height"
+        label="Height of the details pane"
+        axis="y"
+        of="behind"
+        minSize={80}
+        maxSize={600}
+      />
       <Boundary name="details">
         <Details />
       </Boundary>
@@ -102,11 +116,11 @@ function Views(): JSX.Element {
 }
 
 /** Starts to update the window title: name of the trace, and whether it deviates from the diagrams. */
-export function keepTitle(): void {
+export function startTitle(): void {
   effect(() => {
     size.value;
     const name = sources.value[source.value]?.name;
-    const departs = (recording.value?.departures.length ?? 0) > 0;
+    const departs = (recording.value?.deviations.length ?? 0) > 0;
     document.title = `${departs ? '⚠ ' : ''}${name === undefined ? '' : `${visibleLine(name)} · `}chartpilot`;
   });
 }
@@ -116,14 +130,14 @@ const announced = signal('');
 const settleMs = 300;
 
 /** Starts to announce records to screen readers when the user steps to them, but not during playback. */
-export function keepAnnouncing(): void {
+export function startAnnouncing(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
     place.value;
     clearTimeout(timer);
     if (playing.value || follows.value) return;
     timer = setTimeout(() => {
-      announced.value = placeInWords();
+      announced.value = placeText();
     }, settleMs);
   });
 }

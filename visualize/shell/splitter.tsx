@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { forget, remember, remembered } from '../model/page-storage.ts';
+import { removeStoredValue, storedValue, storeValue } from '../model/page-storage.ts';
 
 export interface SplitterProps {
   /** CSS variable of the size, without its dashes; the style sheet has the default. */
@@ -10,15 +10,15 @@ export interface SplitterProps {
   readonly axis: 'x' | 'y';
   /** Whether the resized pane is before or after the border. */
   readonly of: 'before' | 'behind';
-  readonly least: number;
-  readonly most: number;
+  readonly minSize: number;
+  readonly maxSize: number;
 }
 
 const keyStep = 24;
 
 /** The border between two panes. It can be dragged or moved with the arrow keys; a double-click resets it. */
 export function Splitter(props: SplitterProps): JSX.Element {
-  const { label, axis, of, least, most } = props;
+  const { label, axis, of, minSize, maxSize } = props;
   const handle = useRef<HTMLDivElement>(null);
   const size = useSignal(0);
   const sign = of === 'before' ? 1 : -1;
@@ -33,12 +33,12 @@ export function Splitter(props: SplitterProps): JSX.Element {
   };
   const reset = (): void => {
     document.documentElement.style.removeProperty(`--${props.name}`);
-    forget(props.name);
+    removeStoredValue(props.name);
     size.value = measure();
   };
   useLayoutEffect(() => {
-    const before = Number(remembered(props.name));
-    if (before >= least && before <= most) apply(props, before);
+    const storedSize = Number(storedValue(props.name));
+    if (storedSize >= minSize && storedSize <= maxSize) apply(props, storedSize);
     size.value = measure();
   }, []);
   const drag = (down: PointerEvent): void => {
@@ -69,8 +69,8 @@ export function Splitter(props: SplitterProps): JSX.Element {
       aria-label={label}
       aria-orientation={axis === 'x' ? 'vertical' : 'horizontal'}
       aria-valuenow={size.value}
-      aria-valuemin={least}
-      aria-valuemax={most}
+      aria-valuemin={minSize}
+      aria-valuemax={maxSize}
       onPointerDown={drag}
       onDblClick={reset}
       onKeyDown={onKey}
@@ -78,8 +78,8 @@ export function Splitter(props: SplitterProps): JSX.Element {
   );
 }
 
-function apply({ name, least, most }: SplitterProps, to: number): void {
-  const size = Math.round(Math.min(Math.max(to, least), most));
+function apply({ name, minSize, maxSize }: SplitterProps, to: number): void {
+  const size = Math.round(Math.min(Math.max(to, minSize), maxSize));
   document.documentElement.style.setProperty(`--${name}`, `${size}px`);
-  remember(name, String(size));
+  storeValue(name, String(size));
 }

@@ -1,16 +1,16 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { remember, remembered } from '../model/page-storage.ts';
+import { storedValue, storeValue } from '../model/page-storage.ts';
 import { Icon } from '../parts/icon.tsx';
 
 type Choice = 'system' | 'light' | 'dark';
 
 const choices: readonly Choice[] = ['system', 'light', 'dark'];
-const choice = signal<Choice>(choices.find((known) => known === remembered('theme')) ?? 'system');
+const choice = signal<Choice>(choices.find((known) => known === storedValue('theme')) ?? 'system');
 const names: Readonly<Record<Choice, string>> = { system: 'system', light: 'light', dark: 'dark' };
 
 /** Sets `data-theme` of the document to `light` or `dark`, as chosen by the user or the system. */
-export function keepTheme(): void {
+export function startTheme(): void {
   const system = matchMedia('(prefers-color-scheme: dark)');
   const systemIsDark = signal(system.matches);
   system.addEventListener('change', ({ matches }) => {
@@ -34,7 +34,7 @@ export function ThemeSwitch(): JSX.Element {
       title={label}
       onClick={() => {
         choice.value = next;
-        remember('theme', next);
+        storeValue('theme', next);
       }}
     >
       <Icon name={choice.value} />

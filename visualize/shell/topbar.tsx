@@ -45,7 +45,7 @@ function SourceSwitch(): JSX.Element | null {
   const status = (
     <span class="status" data-connection={connection.value.kind}>
       <span class="dot" />
-      {statusInWords()}
+      {statusText()}
     </span>
   );
   if (all.length === 1) {
@@ -79,7 +79,7 @@ function SourceSwitch(): JSX.Element | null {
   );
 }
 
-function statusInWords(): string {
+function statusText(): string {
   switch (connection.value.kind) {
     case 'opening':
       return 'opening';

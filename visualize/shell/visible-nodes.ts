@@ -2,7 +2,7 @@ import { options, type VNode } from 'preact';
 import { visibleText } from '../../src/runtime/visible-text.ts';
 
 /** Attributes that users read or screen readers speak. Others (`data-actor`, `href`, `value`) keep their exact value. */
-const readAttributes = ['title', 'alt', 'placeholder', 'aria-label', 'aria-description', 'aria-valuetext'];
+const escapedAttributes = ['title', 'alt', 'placeholder', 'aria-label', 'aria-description', 'aria-valuetext'];
 
 /** Maximum UTF-16 code units of a text on the page. Names and messages of a trace may be as long as its lines. */
 export const maxDrawnChars = 20_000;
@@ -25,7 +25,7 @@ function escapeNode(vnode: VNode<unknown>): void {
   if (typeof props === 'string') Object.assign(vnode, { props: drawnText(props) });
   if (typeof type !== 'string') return;
   const attributes = props as Record<string, unknown>;
-  for (const name of readAttributes) {
+  for (const name of escapedAttributes) {
     const value = attributes[name];
     if (typeof value === 'string') attributes[name] = drawnText(value);
   }

@@ -1,36 +1,37 @@
 import type { JSX } from 'preact';
-import { story, storyAnchor } from '../model/causal-chain.ts';
-import { Parents, storyPoints } from '../model/chain-lanes.ts';
+import { causalChain, chainAnchor } from '../model/causal-chain.ts';
+import { chainPoints, Parents } from '../model/chain-lanes.ts';
 import { recording, size } from '../model/place.ts';
 import type { Lane } from '../model/recording/lanes.ts';
-import type { Recording } from '../model/recording/recording.ts';
+import type { PageRecording } from '../model/recording/recording.ts';
 import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, width } from './timeline-view.ts';
 
-const known = new WeakMap<Recording, Parents>();
+const known = new WeakMap<PageRecording, Parents>();
 /** Minimum distance in pixels of points on one lane; closer points are merged. */
-const apart = 5;
+const minDistance = 5;
 
 /** The path of the causal chain through the lanes. A hollow point stands for an actor without a lane. */
-export function StoryPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
+export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
   const open = recording.value;
-  const places = story.value?.indexes ?? [];
+  const places = causalChain.value?.indexes ?? [];
   if (open === undefined || places.length < 2 || size.value === 0) return null;
   const parents = known.get(open) ?? new Parents();
   known.set(open, parents);
   parents.grow(open);
   const points: { index: number; x: number; y: number; isFolded: boolean }[] = [];
-  for (const { index, t, row, isFolded } of storyPoints(places, open, lanes, parents)) {
+  for (const { index, t, row, isFolded } of chainPoints(places, open, lanes, parents)) {
     const x = axis.value.xOf(t);
     const y = row < 0 ? axisHeight : axisHeight + row * laneHeight + laneHeight / 2;
     const last = points.at(-1);
-    if (last === undefined || last.y !== y || Math.abs(last.x - x) >= apart) points.push({ index, x, y, isFolded });
+    if (last === undefined || last.y !== y || Math.abs(last.x - x) >= minDistance)
+      points.push({ index, x, y, isFolded });
   }
   const isSeen = (x: number): boolean => x >= -1 && x <= width.value + 1;
   return (
     <svg
       class="story-path"
-      data-whole={storyAnchor.value !== undefined || undefined}
+      data-whole={chainAnchor.value !== undefined || undefined}
       width={width.value}
       height={axisHeight + lanes.length * laneHeight}
       aria-hidden="true"

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { marks } from '../model/marks.ts';
 import { jumpTo, recording, size } from '../model/place.ts';
-import { recordInWords } from '../model/recording/words.ts';
+import { recordText } from '../model/recording/words.ts';
 import { width, xOf } from './timeline-view.ts';
 
 /** Flags on the axis for records that the user marked. */
@@ -14,7 +14,7 @@ export function Flags(): JSX.Element {
       {placed.map((index) => {
         const record = open!.recordAt(index)!;
         const x = xOf(record.t);
-        const words = `Marked: record ${record.seq}, ${recordInWords(record)}`;
+        const words = `Marked: record ${record.seq}, ${recordText(record)}`;
         return (
           <button
             key={record.seq}

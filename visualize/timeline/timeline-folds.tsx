@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { recording } from '../model/place.ts';
-import { durationInWords, wallClockText } from '../model/recording/words.ts';
-import { axis, foldsAll, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
+import { durationText, wallClockText } from '../model/recording/words.ts';
+import { areAllFolded, axis, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
 
 /** Folded idle times with their durations, and a button to open each. */
 export function Folds(): JSX.Element {
@@ -10,7 +10,7 @@ export function Folds(): JSX.Element {
   return (
     <>
       {axis.value.folds.map(({ from, to, x, width }) => {
-        const words = durationInWords(to - from);
+        const words = durationText(to - from);
         return (
           <div key={from} class="idle" data-idle={from} style={{ left: `${x}px`, width: `${width}px` }}>
             <button
@@ -20,7 +20,7 @@ export function Folds(): JSX.Element {
               onPointerDown={(event) => event.stopPropagation()}
               onClick={() => unfold(from)}
             >
-              {[words, inShort(to - from)].find((one) => textWidth(one, { size: 10 }) + 4 <= width) ?? ''}
+              {[words, shortDuration(to - from)].find((one) => textWidth(one, { size: 10 }) + 4 <= width) ?? ''}
             </button>
           </div>
         );
@@ -30,7 +30,7 @@ export function Folds(): JSX.Element {
 }
 
 /** Duration such as `12 h` or `3 d`, for narrow folds. */
-function inShort(ms: number): string {
+function shortDuration(ms: number): string {
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   return ms < 36 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
 }
@@ -42,7 +42,7 @@ export function IdleSwitch(): JSX.Element | null {
     <button
       type="button"
       class="idle-switch"
-      aria-pressed={foldsAll.value}
+      aria-pressed={areAllFolded.value}
       title="Shorten periods without changes"
       onClick={toggleIdle}
     >

@@ -8,34 +8,34 @@ export function onLaneKey(event: KeyboardEvent): void {
   const here = (event.target as Element).closest<SVGGElement>('[data-index]');
   if (here !== null && (event.key === 'Enter' || event.key === ' ')) jumpTo(Number(here.dataset.index));
   else if (event.key === 'Escape' && here !== null) lanes.focus();
-  else if (event.key.startsWith('Arrow')) nextThing(lanes, here, event.key)?.focus();
+  else if (event.key.startsWith('Arrow')) nextItem(lanes, here, event.key)?.focus();
   else return;
   event.preventDefault();
   event.stopPropagation();
 }
 
-function nextThing(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
-  const rows = [...lanes.querySelectorAll('.lane')].map(thingsOf).filter((things) => things.length > 0);
+function nextItem(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
+  const rows = [...lanes.querySelectorAll('.lane')].map(itemsOf).filter((things) => things.length > 0);
   // Moves from the lanes to the item nearest to the current place.
   if (here === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
   const row = rows.findIndex((things) => things.includes(here));
   if (key === 'ArrowUp' || key === 'ArrowDown') {
-    return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfThing(here));
+    return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfItem(here));
   }
   const things = rows[row] ?? [];
   return things[things.indexOf(here) + (key === 'ArrowLeft' ? -1 : 1)];
 }
 
 /** In display order: a mark follows the bar that begins with it. */
-function thingsOf(lane: Element): SVGGElement[] {
-  return [...lane.querySelectorAll<SVGGElement>('[data-index]')].sort((a, b) => xOfThing(a) - xOfThing(b));
+function itemsOf(lane: Element): SVGGElement[] {
+  return [...lane.querySelectorAll<SVGGElement>('[data-index]')].sort((a, b) => xOfItem(a) - xOfItem(b));
 }
 
 function nearest(things: readonly SVGGElement[], x: number): SVGGElement | undefined {
-  const away = (thing: SVGGElement): number => Math.abs(xOfThing(thing) - x);
+  const away = (thing: SVGGElement): number => Math.abs(xOfItem(thing) - x);
   return things.toSorted((a, b) => away(a) - away(b))[0];
 }
 
-function xOfThing({ dataset }: SVGGElement): number {
+function xOfItem({ dataset }: SVGGElement): number {
   return Number(dataset.x);
 }

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { memo } from 'preact/compat';
 import { jumpTo, recording } from '../model/place.ts';
 import type { Lane } from '../model/recording/lanes.ts';
-import { clockText, durationInWords } from '../model/recording/words.ts';
+import { clockText, durationText } from '../model/recording/words.ts';
 import {
   type Bar,
   barsOf,
@@ -56,7 +56,7 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
       width={width.value}
       height={laneHeight}
       role="group"
-      aria-label={laneInWords(lane)}
+      aria-label={laneText(lane)}
     >
       {lane.counts.length > 0 && <Counts lane={lane} />}
       {bars.map((bar) => (
@@ -82,7 +82,7 @@ export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
 
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
   const { x, width: wide, phase, from, to, merged, index, text } = bar;
-  const length = to === undefined ? 'ongoing' : durationInWords(to - from);
+  const length = to === undefined ? 'ongoing' : durationText(to - from);
   const named = text === undefined ? phase : `${phase}, ${text}`;
   const words = `${merged > 1 ? `${merged} short phases (zoom in to see them)` : `${named}, ${length}`}, from ${clockText(from)}`;
   return (
@@ -90,7 +90,7 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
     <g
       class="bar"
       data-phase={phase}
-      data-tone={recording.value?.lanes.toneOf(phase)}
+      data-tone={recording.value?.lanes.colourOf(phase)}
       data-from={from}
       data-to={to}
       data-index={index}
@@ -140,22 +140,22 @@ function MarkShape({ cluster, lane }: { readonly cluster: Cluster; readonly lane
 
 function Counts({ lane }: { readonly lane: Lane }): JSX.Element {
   const points = stepsOf(lane, axis.value);
-  const most = Math.max(1, ...points.map(({ n }) => n));
-  const y = (n: number): number => laneHeight - 2 - (n / most) * (laneHeight - 6);
+  const maxCount = Math.max(1, ...points.map(({ n }) => n));
+  const y = (n: number): number => laneHeight - 2 - (n / maxCount) * (laneHeight - 6);
   const line = points.map(({ x, n }, i) => `${i === 0 ? `M${x} ${y(n)}` : `H${x}V${y(n)}`}`).join('');
   return (
     <g class="counts">
       <path class="area" d={`${line}H${width.value}V${laneHeight}H0z`} />
       <path class="line" d={`${line}H${width.value}`} />
       <text x={4} y={11}>
-        {most}
+        {maxCount}
       </text>
-      <title>At most {most} actors at once</title>
+      <title>At most {maxCount} actors at once</title>
     </g>
   );
 }
 
-function laneInWords({ title, spans, marks, counts }: Lane): string {
+function laneText({ title, spans, marks, counts }: Lane): string {
   const parts = [
     ...(spans.length > 0
       ? [

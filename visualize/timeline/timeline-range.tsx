@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { place, range, recording } from '../model/place.ts';
-import { recordInWords } from '../model/recording/words.ts';
+import { recordText } from '../model/recording/words.ts';
 import { setRangeEnd } from './timeline-place.ts';
 import { timeOf, width, xOf } from './timeline-view.ts';
 
@@ -63,7 +63,7 @@ function RangeHandle({
       aria-valuemin={0}
       aria-valuemax={open.length - 1}
       aria-valuenow={index}
-      aria-valuetext={record === undefined ? '' : `record ${record.seq}, ${recordInWords(record)}`}
+      aria-valuetext={record === undefined ? '' : `record ${record.seq}, ${recordText(record)}`}
       style={{ transform: `translateX(${x}px)` }}
       onPointerDown={move}
       onKeyDown={(event) => {

@@ -33,8 +33,8 @@ type Scroller = { readonly current: HTMLDivElement | null };
 
 /** Keeps lanes of the current place visible, and tracks the visible range. */
 export function useLanesInView(scroller: Scroller, lanes: { readonly value: readonly Lane[] }): () => void {
-  const before = useRef(Number.NEGATIVE_INFINITY);
-  const look = (): void => {
+  const previousPlace = useRef(Number.NEGATIVE_INFINITY);
+  const updateSeen = (): void => {
     const element = scroller.current;
     if (element === null) return;
     const { scrollTop, clientHeight } = element;
@@ -42,7 +42,7 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     if (next.top !== seen.peek().top || next.bottom !== seen.peek().bottom) seen.value = next;
   };
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(look);
+    const observer = new ResizeObserver(updateSeen);
     observer.observe(scroller.current!);
     return () => observer.disconnect();
   }, []);
@@ -50,25 +50,26 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     const at = place.value;
     const shown = lanes.value;
     const record = recording.value?.recordAt(at);
-    const isJump = Math.abs(at - before.current) > 1;
-    before.current = at;
+    const isJump = Math.abs(at - previousPlace.current) > 1;
+    previousPlace.current = at;
     // A step shows the lane of its record; a jump also shows the lane of a bad mark there. The last one is shown even if both do not fit.
-    const wanted = [laneOf(shown, record, at), ...(isJump ? [badLaneAt(shown, at)] : [])];
-    for (const name of wanted) {
+    const lanesToShow = [laneOf(shown, record, at), ...(isJump ? [badLaneAt(shown, at)] : [])];
+    for (const name of lanesToShow) {
       const row = shown.findIndex((lane) => lane.name === name);
       if (row >= 0) showRow(scroller.current, row);
     }
-    look();
+    updateSeen();
   });
-  return look;
+  return updateSeen;
 }
 
 function showRow(element: HTMLElement | null, row: number): void {
   if (element === null) return;
   const top = row * laneHeight;
-  const room = element.clientHeight - axisHeight;
+  const visibleHeight = element.clientHeight - axisHeight;
   if (top < element.scrollTop) element.scrollTop = top;
-  else if (top + laneHeight > element.scrollTop + room) element.scrollTop = top + laneHeight - room + 2;
+  else if (top + laneHeight > element.scrollTop + visibleHeight)
+    element.scrollTop = top + laneHeight - visibleHeight + 2;
 }
 
 /** Button such as `↓ 3 lanes, ✕ 2`. Scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
@@ -109,7 +110,7 @@ function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
   const counted = rows.map(({ lane, row }) => ({ row, bad: badBetween(lane, from, to) }));
   const bad = counted.reduce((sum, each) => sum + each.bad, 0);
   if (rows.length === 0) return null;
-  const wanted =
+  const targetRow =
     (way === 'above' ? counted.findLast((each) => each.bad > 0) : counted.find((each) => each.bad > 0)) ??
     (way === 'above' ? counted.at(-1) : counted[0]);
   const arrow = way === 'above' ? '↑' : '↓';
@@ -120,7 +121,7 @@ function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
       class={`lanes-hint ${way}`}
       data-bad={bad || undefined}
       aria-label={`${words} ${way}${bad > 0 ? `, with ${bad} ${bad === 1 ? 'problem' : 'problems'}` : ''}: scroll there`}
-      onClick={() => showRow(scroller.current, wanted!.row)}
+      onClick={() => showRow(scroller.current, targetRow!.row)}
     >
       {arrow} {words}
       {bad > 0 && `, ✕ ${bad}`}

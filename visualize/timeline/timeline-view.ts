@@ -2,7 +2,7 @@ import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
 import { foldsOf } from '../model/recording/idle-time.ts';
-import { fitting, moved, showing, type View, zoomed } from '../model/time/axis.ts';
+import { completeView, moved, type View, viewShowing, zoomed } from '../model/time/axis.ts';
 import { programTime } from '../model/time/program-clock.ts';
 import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
@@ -41,7 +41,7 @@ const clock = computed(() => {
 });
 
 const whole = computed<View>(() =>
-  fitting(clock.value.shown(recording.value?.timeAt(0) ?? 0), clock.value.shown(end.value)),
+  completeView(clock.value.shown(recording.value?.timeAt(0) ?? 0), clock.value.shown(end.value)),
 );
 
 export const view = computed<View>(() => zoom.value ?? whole.value);
@@ -103,7 +103,7 @@ export function toggleIdle(): void {
   });
 }
 
-export const foldsAll = computed(() => foldsIdle.value && opened.value.size === 0);
+export const areAllFolded = computed(() => foldsIdle.value && opened.value.size === 0);
 
 /** Keeps the visible times in place while the clock changes. */
 function keepingView(change: () => void): void {
@@ -128,7 +128,7 @@ export function xOf(t: number): number {
 }
 
 /** Starts to keep the current place visible, and to reset the view for another trace. */
-export function keepInView(): void {
+export function startKeepingPlaceInView(): void {
   effect(() => {
     recording.value;
     zoom.value = undefined;
@@ -138,12 +138,12 @@ export function keepInView(): void {
     const open = recording.value;
     const shown = zoom.peek();
     if (open === undefined || shown === undefined || connection.peek().kind === 'opening') return;
-    zoom.value = showing(shown, clock.peek().shown(open.timeAt(place.value)), whole.peek());
+    zoom.value = viewShowing(shown, clock.peek().shown(open.timeAt(place.value)), whole.peek());
   });
 }
 
 /** Starts to extend the timeline of a live program. It is redrawn when it grows by a pixel. */
-export function keepGrowing(): void {
+export function startGrowing(): void {
   effect(() => {
     const open = recording.value;
     reached.value = 0;
@@ -154,10 +154,10 @@ export function keepGrowing(): void {
       const shownEnd = untracked(() => end.value);
       const last = open?.timeAt(open.length - 1) ?? 0;
       // Growth of a fold by less is invisible, because its label is exact only to 2 %.
-      const least = hasIdle.peek()
+      const minGrowth = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
         : (to - from) / width.peek();
-      if (now - shownEnd > least) reached.value = now;
+      if (now - shownEnd > minGrowth) reached.value = now;
     };
     grow();
     const timer = setInterval(grow, tickMs);

@@ -4,13 +4,13 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { lifePhases } from '../../machines/timeline.ts';
 import { chosenActor, range, recording, size } from '../model/place.ts';
 import type { Lane, MarkKind } from '../model/recording/lanes.ts';
-import { durationInWords } from '../model/recording/words.ts';
+import { durationText } from '../model/recording/words.ts';
 import { drawnLanes, lanesIn } from '../model/time/drawn-lane.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
-import { moreInWords } from '../parts/more.ts';
-import { StoryPath } from './timeline-chain.tsx';
+import { moreText } from '../parts/more.ts';
+import { ChainPath } from './timeline-chain.tsx';
 import { Flags } from './timeline-flags.tsx';
 import { Folds, IdleSwitch } from './timeline-folds.tsx';
 import { onLaneKey } from './timeline-keys.ts';
@@ -54,7 +54,7 @@ export function Timeline(): JSX.Element {
           <Rows lanes={lanes.value} />
           <RangeShade />
           <Flags />
-          <StoryPath lanes={lanes.value} />
+          <ChainPath lanes={lanes.value} />
           <Playhead />
         </div>
       </div>
@@ -112,7 +112,7 @@ function isOverAxis(event: MouseEvent, track: HTMLElement): boolean {
 }
 
 function Names({ lanes, leftOut }: ReturnType<typeof drawnLanes>): JSX.Element {
-  const more = moreInWords(leftOut, 'zoom in, or select an actor');
+  const more = moreText(leftOut, 'zoom in, or select an actor');
   return (
     <ul class="lane-names" aria-label="Lanes">
       <li class="axis-name">time</li>
@@ -164,12 +164,12 @@ function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
 
 function Length(): JSX.Element {
   const open = recording.value;
-  return <span class="muted">{open === undefined ? '' : durationInWords(end.value - open.timeAt(0))}</span>;
+  return <span class="muted">{open === undefined ? '' : durationText(end.value - open.timeAt(0))}</span>;
 }
 
 const phasesInOrder: readonly string[] = [...lifePhases, 'building'];
 /** A program may have any number of state names. */
-const mostInLegend = 12;
+const maxLegendPhases = 12;
 
 function Legend(): JSX.Element | null {
   size.value;
@@ -177,7 +177,7 @@ function Legend(): JSX.Element | null {
   if (lanes === undefined) return null;
   const phases = phasesInOrder.filter((phase) => lanes.phases.has(phase));
   for (const phase of lanes.phases) {
-    if (phases.length === mostInLegend) break;
+    if (phases.length === maxLegendPhases) break;
     if (!phasesInOrder.includes(phase)) phases.push(phase);
   }
   const leftOut = lanes.phases.size - phases.length;
@@ -188,11 +188,11 @@ function Legend(): JSX.Element | null {
     <ul class="legend" aria-label="Legend">
       {phases.map((phase) => (
         <li key={phase}>
-          <span class="swatch" data-phase={phase} data-tone={lanes.toneOf(phase)} />
+          <span class="swatch" data-phase={phase} data-tone={lanes.colourOf(phase)} />
           {phase}
         </li>
       ))}
-      {leftOut > 0 && <li>{moreInWords(leftOut, '')}</li>}
+      {leftOut > 0 && <li>{moreText(leftOut, '')}</li>}
       {kinds.map((kind) => (
         <li key={kind}>
           <MarkSign kind={kind} />
@@ -212,7 +212,7 @@ function RangeText(): JSX.Element {
   return (
     <span class="range-text">
       <span>
-        records {open.seqAt(first)}–{open.seqAt(last)}, {durationInWords(open.timeAt(last) - open.timeAt(first))}
+        records {open.seqAt(first)}–{open.seqAt(last)}, {durationText(open.timeAt(last) - open.timeAt(first))}
       </span>
       <button
         type="button"

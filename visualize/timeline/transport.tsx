@@ -2,10 +2,10 @@ import type { JSX } from 'preact';
 import { connection, source, sources } from '../model/connection.ts';
 import { follows, goTo, place, recording, size } from '../model/place.ts';
 import { pace, playing, togglePlaying } from '../model/playing.ts';
-import { clockText, durationInWords, recordInWords, wallClockText } from '../model/recording/words.ts';
+import { clockText, durationText, recordText, wallClockText } from '../model/recording/words.ts';
 import { paces } from '../model/time/player.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
-import { goToDeparture, goToEnd, step } from '../parts/steps.ts';
+import { goToDeviation, goToEnd, step } from '../parts/steps.ts';
 
 export function Transport(): JSX.Element {
   return (
@@ -25,7 +25,7 @@ export function Transport(): JSX.Element {
       <Pace />
       <Slider />
       <Where />
-      <DepartureCount />
+      <DeviationCount />
       <Follow />
     </section>
   );
@@ -84,7 +84,7 @@ function Slider(): JSX.Element {
       type="range"
       id="place"
       aria-label="Position in the trace"
-      aria-valuetext={placeInWords()}
+      aria-valuetext={placeText()}
       min={-1}
       max={Math.max(last, -1)}
       step={1}
@@ -111,10 +111,10 @@ function Where(): JSX.Element {
   );
 }
 
-function DepartureCount(): JSX.Element | null {
+function DeviationCount(): JSX.Element | null {
   // Subscribes to the growth of the trace.
   size.value;
-  const count = recording.value?.departures.length ?? 0;
+  const count = recording.value?.deviations.length ?? 0;
   if (count === 0) return null;
   const words = count === 1 ? '1 deviation' : `${count} deviations`;
   return (
@@ -122,7 +122,7 @@ function DepartureCount(): JSX.Element | null {
       type="button"
       class="departure-count"
       title="Next deviation from the sequence diagrams (Ctrl + →)"
-      onClick={() => goToDeparture(1)}
+      onClick={() => goToDeviation(1)}
     >
       <Icon name="departure" />
       {words}
@@ -151,8 +151,8 @@ function Follow(): JSX.Element | null {
 }
 
 /** `record 123 of 456, 12.3 s, supervisor: settled → deciding`. */
-export function placeInWords(): string {
+export function placeText(): string {
   const record = recording.value?.recordAt(place.value);
   if (record === undefined) return 'before the first record';
-  return `record ${place.value + 1} of ${size.value}, ${durationInWords(record.t)}, ${recordInWords(record)}`;
+  return `record ${place.value + 1} of ${size.value}, ${durationText(record.t)}, ${recordText(record)}`;
 }

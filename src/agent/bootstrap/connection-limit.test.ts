@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { madeBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';
@@ -11,7 +11,7 @@ const maxCloseMs = 90_000;
 
 test('closes connections beyond connectionSettings.globalDownstreamConnectionLimit, except those of probes', async () => {
   const [port, statusPort, prometheusPort] = [await freePort(), await freePort(), await freePort()];
-  const { bootstrap, warnings } = madeBootstrap({
+  const { bootstrap, warnings } = generateBootstrap({
     env: {
       PROXY_CONFIG: `connectionSettings: {globalDownstreamConnectionLimit: ${limit}}`,
       ENVOY_STATUS_PORT: String(statusPort),
@@ -39,7 +39,7 @@ test('closes connections beyond connectionSettings.globalDownstreamConnectionLim
 });
 
 test('warns about connectionSettings without effect', () => {
-  const { options } = madeBootstrap({
+  const { options } = generateBootstrap({
     env: { PROXY_CONFIG: 'connectionSettings: {profile: EDGE, httpIdleTimeout: 600s}' },
   });
   expect(options.warnings).toEqual([

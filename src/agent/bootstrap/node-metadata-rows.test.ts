@@ -1,7 +1,7 @@
 /** One test per row of spec/agent.md §5.1: node metadata of a bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf, labelled } from '../../../test/fixtures/configured-bootstraps.ts';
-import { madeBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('§5.1 node metadata', () => {
   const metadata = (sources: Sources) => bootstrapOf(sources).node.metadata;
@@ -66,7 +66,7 @@ describe('§5.1 node metadata', () => {
 
   test('§5.1 omits invalid JSON and labels that are not strings, with a warning', () => {
     const env = { ISTIO_METAJSON_A: '{', ISTIO_METAJSON_LABELS: '{"a": 1}' };
-    const { bootstrap, warnings } = madeBootstrap({ env });
+    const { bootstrap, warnings } = generateBootstrap({ env });
     expect(bootstrap.node.metadata).not.toHaveProperty('LABELS');
     expect(warnings).toEqual([
       { event: 'option.ignored', setting: 'ISTIO_METAJSON_A', reason: expect.stringMatching(/JSON/) },
@@ -75,8 +75,8 @@ describe('§5.1 node metadata', () => {
   });
 
   test('§5.1 sets credential if a credential server is available', () => {
-    expect(madeBootstrap({}, true).bootstrap.node.metadata.credential).toBe('true');
-    expect(madeBootstrap({}, false).bootstrap.node.metadata).not.toHaveProperty('credential');
+    expect(generateBootstrap({}, true).bootstrap.node.metadata.credential).toBe('true');
+    expect(generateBootstrap({}, false).bootstrap.node.metadata).not.toHaveProperty('credential');
   });
 
   test('§5.1 lists keys that the control plane knows first, in a fixed order', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { bootstrapOf, clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
-import { madeBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 
 const noAuthority = 'controlPlaneAuthPolicy: NONE';
 
@@ -255,7 +255,7 @@ describe('§5.2 static content of the bootstrap', () => {
   test.each(['NONE', 'MUTUAL_TLS'])(
     '§5.2 accepts missing TLS files under %s, because the SDS server reads them',
     (policy) => {
-      const { options, bootstrap } = madeBootstrap({
+      const { options, bootstrap } = generateBootstrap({
         env: {
           PROXY_CONFIG: `{controlPlaneAuthPolicy: ${policy}, tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: SIMPLE, caCertificates: /none/ca}}}`,
           JWT_POLICY: 'none',

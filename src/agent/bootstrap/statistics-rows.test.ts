@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
-import { madeBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
 
 describe('§5.3 statistics of the bootstrap', () => {
@@ -109,7 +109,7 @@ describe('§5.3 statistics of the bootstrap', () => {
   });
 
   test('§5.2 omit an eviction interval that is not a multiple of the flush interval, with a warning', () => {
-    const { bootstrap, warnings } = madeBootstrap(annotated({ 'sidecar.istio.io/statsEvictionInterval': '7s' }));
+    const { bootstrap, warnings } = generateBootstrap(annotated({ 'sidecar.istio.io/statsEvictionInterval': '7s' }));
     expect(bootstrap).not.toHaveProperty('stats_eviction_interval');
     expect(warnings).toEqual([
       {
@@ -125,7 +125,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
     ['statsHistogramBuckets', '{', /must be a JSON object/],
   ])('§5.2 omit %s that Envoy would reject (%s), with a warning', (name, value, why) => {
-    const { bootstrap, warnings } = madeBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
+    const { bootstrap, warnings } = generateBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
     expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
     const setting = `annotation sidecar.istio.io/${name}`;
     expect(warnings).toMatchObject([{ event: 'option.ignored', setting, reason: expect.stringMatching(why) }]);

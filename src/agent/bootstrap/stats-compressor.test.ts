@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { type Made, madeBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
+import { type GeneratedBootstrap, generateBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';
 
-function annotated(compression: string, port = 15090): Made {
-  return madeBootstrap({
+function annotated(compression: string, port = 15090): GeneratedBootstrap {
+  return generateBootstrap({
     env: { ENVOY_PROMETHEUS_PORT: String(port), ENVOY_STATUS_PORT: '0' },
     files: { 'etc/istio/pod/annotations': `sidecar.istio.io/statsCompression="${compression}"\n` },
   });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
-import { madeBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('§5.4 tracers of the bootstrap', () => {
   test('§5.4 include zipkin', () => {
@@ -53,7 +53,7 @@ describe('§5.4 tracers of the bootstrap', () => {
   });
 
   test.each(['openCensusAgent', 'stackdriver'])('§5.4 are rejected if they select %s, which Envoy lacks', (tracer) => {
-    const { bootstrap, options } = madeBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
+    const { bootstrap, options } = generateBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
     expect(bootstrap).not.toHaveProperty('tracing');
     expect(options.warnings).toMatchObject([{ event: 'option.fieldIgnored', field: `tracing.${tracer}` }]);
   });

@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { madeBootstrap, optionsOf, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap, optionsOf, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
 import { envoyArguments } from '../envoy/envoy-args.ts';
 import { controlPlaneRootFile } from '../identity/control-plane-roots.ts';
@@ -163,7 +163,7 @@ describe('§1.2 flags', () => {
 });
 
 describe('§1.3 environment', () => {
-  const metadata = (sources: Sources): Record<string, unknown> => madeBootstrap(sources).bootstrap.node.metadata;
+  const metadata = (sources: Sources): Record<string, unknown> => generateBootstrap(sources).bootstrap.node.metadata;
 
   test.each<[row: string, sources: Sources, expected: Record<string, unknown>]>([
     ['POD_NAME, POD_NAMESPACE', { env: pod }, { NAME: 'web-0', NAMESPACE: 'shop' }],
@@ -530,7 +530,7 @@ controlPlaneAuthPolicy: NONE
     const files = {
       'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'proxyMetadata: {toString: d, __proto__: e}'),
     };
-    const { bootstrap } = madeBootstrap({ env, files });
+    const { bootstrap } = generateBootstrap({ env, files });
     expect(Object.entries(bootstrap.node.metadata.PROXY_CONFIG.proxyMetadata)).toEqual([
       ['__proto__', 'e'],
       ['constructor', 'b'],
@@ -544,7 +544,7 @@ controlPlaneAuthPolicy: NONE
 
 test("§1.6: uses the host of the control plane's address as its SAN, istiod for localhost, and none without MUTUAL_TLS", () => {
   const sanOf = (config: string): unknown =>
-    madeBootstrap({ env: { PROXY_CONFIG: config } }).bootstrap.node.metadata.PILOT_SAN;
+    generateBootstrap({ env: { PROXY_CONFIG: config } }).bootstrap.node.metadata.PILOT_SAN;
   expect(sanOf('discoveryAddress: pilot.x:15012')).toEqual(['pilot.x']);
   expect(sanOf('discoveryAddress: localhost:15012')).toEqual(['istiod.istio-system.svc']);
   expect(sanOf('controlPlaneAuthPolicy: NONE')).toBeUndefined();

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { madeBootstrap, optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
+import { generateBootstrap, optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('§1.5 unknown fields of a newer API', () => {
   test('are ignored at every level, with a warning that has source, line and name', () => {
-    const { options, bootstrap } = madeBootstrap({
+    const { options, bootstrap } = generateBootstrap({
       env: { PROXY_CONFIG: 'statsCompression: true\nconcurrency: 3\ntracing: {zipkin: {address: "z:1", novelty: 1}}' },
       files: {
         'etc/istio/config/mesh': 'defaultConfig:\n  discoveryRefreshDelay: 10s\n  statusPort: 7\n',

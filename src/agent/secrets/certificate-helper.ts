@@ -7,9 +7,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
 import { readCertificates } from '../../identity/certificate.ts';
-import { endOf, findPath } from '../../identity/certificate-path.ts';
+import { earliestExpiryOf, findPath } from '../../identity/certificate-path.ts';
 import { CertificateError } from '../../identity/certificate-problem.ts';
-import { makeRequest } from '../../identity/certificate-request.ts';
+import { createRequest } from '../../identity/certificate-request.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { HelperOrder, HelperResult, HelperWork } from './certificate-work.ts';
@@ -18,7 +18,7 @@ const { uri, key, lifetimeSeconds, metadata } = workerData as HelperWork;
 
 const privateKey = newKey();
 const message = create(IstioCertificateRequestSchema, {
-  csr: makeRequest(privateKey, [uri]),
+  csr: createRequest(privateKey, [uri]),
   validityDuration: BigInt(lifetimeSeconds),
   metadata,
 });
@@ -69,7 +69,7 @@ function checked(response: Uint8Array, at: Date): HelperResult {
     authorities: roots.hash,
     root: found.path.at(-1)!.sha256,
     serialNumber: leaf.serialNumber,
-    endsAtMs: endOf(found.path).getTime(),
+    endsAtMs: earliestExpiryOf(found.path).getTime(),
   };
 }
 

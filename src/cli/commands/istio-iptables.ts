@@ -7,7 +7,7 @@ import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';
 import { execa, execaSync } from 'execa';
 import { applyInterception } from '../../iptables/apply.ts';
-import { type FlagName, type InterceptionFlag, interceptionFlags, type SaidFlags } from '../../iptables/flags.ts';
+import { type FlagName, type GivenFlags, type InterceptionFlag, interceptionFlags } from '../../iptables/flags.ts';
 import { type InterceptionOrder, resolveInterception } from '../../iptables/interception-settings.ts';
 import { removeInterception, type Terminal } from '../../iptables/remove.ts';
 import { validateInterception } from '../../iptables/validation.ts';
@@ -72,12 +72,12 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
   }
   addLogFlags(command);
   return command.action(async (flags: Record<string, string | boolean> & LogFlags) => {
-    const givenFlags = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as SaidFlags;
+    const givenFlags = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as GivenFlags;
     process.exitCode = await run(name, givenFlags, flags);
   });
 }
 
-async function run(name: string, givenFlags: SaidFlags, flags: LogFlags): Promise<number> {
+async function run(name: string, givenFlags: GivenFlags, flags: LogFlags): Promise<number> {
   try {
     const found = resolveInterception(givenFlags, process.env, { addresses: outerAddresses, readFile });
     const order = name === 'istio-clean-iptables' ? { ...found, cleanupOnly: true } : found;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { brief, departuresOf, restart, restartFrom, shutdown, trace } from '../../../test/fixtures/given-traces.ts';
+import { brief, deviationsOf, restart, restartFrom, shutdown, trace } from '../../../test/fixtures/given-traces.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 import { describeDeviation } from './check-report-text.ts';
@@ -35,21 +35,21 @@ describe('the check of a trace with a deviation', () => {
 
   test('reports one deviation for one missing or additional message', () => {
     const missing = restartFrom(0).toSpliced(3, 1);
-    expect(departuresOf([restart], trace(...missing))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
+    expect(deviationsOf([restart], trace(...missing))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
     const tooMany = restartFrom(0).toSpliced(4, 0, 'supervisor>epoch-1 epoch.start');
-    expect(departuresOf([restart], trace(...tooMany))).toEqual(['out-of-order 5: epoch.start (restart.mmd:14)']);
+    expect(deviationsOf([restart], trace(...tooMany))).toEqual(['out-of-order 5: epoch.start (restart.mmd:14)']);
   });
 
   test('reports an epoch number that is skipped', () => {
     const skipped = restartFrom(0).map((step) => step.replaceAll('epoch-1', 'epoch-2'));
-    expect(departuresOf([restart], trace(...skipped))).toEqual([
+    expect(deviationsOf([restart], trace(...skipped))).toEqual([
       'unexpected 6: epoch.supersede (restart.mmd:15)',
       'unexpected 7: epoch.exited (restart.mmd:16)',
       'unexpected 8: done (restart.mmd:17)',
     ]);
     // Epoch 0 has no parent epoch: N is never negative.
     const first = trace('cert-watcher>supervisor config.changed', 'supervisor>epoch-0 epoch.start');
-    expect(departuresOf([restart], first)).toEqual(['undeclared 2: epoch.start']);
+    expect(deviationsOf([restart], first)).toEqual(['undeclared 2: epoch.start']);
   });
 
   test('reports a message of a diagram of which no activation has begun', () => {
@@ -62,7 +62,7 @@ describe('the check of a trace with a deviation', () => {
 
   test('reports an event between participants that is in no diagram, including the failure of an actor', () => {
     expect(
-      departuresOf(
+      deviationsOf(
         [restart, shutdown],
         trace('agent>supervisor agent.greeted', 'epoch-3>supervisor xstate.error.actor.epoch-3'),
       ),
@@ -70,7 +70,7 @@ describe('the check of a trace with a deviation', () => {
   });
 
   test('reports an event in the wrong direction', () => {
-    expect(departuresOf([restart], trace('supervisor>cert-watcher config.changed'))).toEqual([
+    expect(deviationsOf([restart], trace('supervisor>cert-watcher config.changed'))).toEqual([
       'undeclared 1: config.changed',
     ]);
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   begun,
   connection,
-  departuresOf,
+  deviationsOf,
   restart,
   restartFrom,
   spawnsOnly,
@@ -27,13 +27,13 @@ describe('the check of a trace that begins in the middle', () => {
     const late = (...steps: string[]): TraceRecord[] =>
       trace(...steps).map((record) => ({ ...record, seq: record.seq + 100 }));
     expect(
-      departuresOf([connection], late(responseOf(1), requestOf(2), requestOf(1), responseOf(2), responseOf(1))),
+      deviationsOf([connection], late(responseOf(1), requestOf(2), requestOf(1), responseOf(2), responseOf(1))),
     ).toEqual([]);
-    expect(departuresOf([connection], late(responseOf(1), requestOf(2), requestOf(1), requestOf(2)))).toEqual([
+    expect(deviationsOf([connection], late(responseOf(1), requestOf(2), requestOf(1), requestOf(2)))).toEqual([
       'out-of-order 104: request.received (connection.mmd:8)',
     ]);
     expect(
-      departuresOf([connection], late(responseOf(1), 'ads-server>ads-connection-9 connection.opened', responseOf(9))),
+      deviationsOf([connection], late(responseOf(1), 'ads-server>ads-connection-9 connection.opened', responseOf(9))),
     ).toEqual(['out-of-order 103: response.sent (connection.mmd:7)']);
   });
 
@@ -63,7 +63,7 @@ describe('the check of a trace with lost records', () => {
   test('accepts a trace after a gap', () => {
     for (let from = 1; from < whole.length; from++) {
       for (let to = from + 1; to < whole.length; to++) {
-        expect(departuresOf([spawnsOnly, restart], whole.toSpliced(from, to - from))).toEqual([]);
+        expect(deviationsOf([spawnsOnly, restart], whole.toSpliced(from, to - from))).toEqual([]);
       }
     }
   });
@@ -71,7 +71,7 @@ describe('the check of a trace with lost records', () => {
   test('still reports deviations after the first record', () => {
     const late = whole.slice(4).toSpliced(7, 1);
     expect(
-      departuresOf(
+      deviationsOf(
         [spawnsOnly, restart],
         late.map((record, i) => ({ ...record, seq: i + 5 })),
       ),

@@ -3,7 +3,7 @@ import {
   begun,
   brief,
   connection,
-  departuresOf,
+  deviationsOf,
   restart,
   restartFrom,
   shutdown,
@@ -31,7 +31,7 @@ describe('the check of a trace that follows the diagrams', () => {
   test('accepts a trace that ends anywhere, because a crash is no deviation', () => {
     const whole = trace(begun(0), ...restartFrom(0), ...restartFrom(1));
     for (let length = 0; length <= whole.length; length++) {
-      expect(departuresOf([spawnsOnly, restart], whole.slice(0, length))).toEqual([]);
+      expect(deviationsOf([spawnsOnly, restart], whole.slice(0, length))).toEqual([]);
     }
   });
 
@@ -72,7 +72,7 @@ describe('the check of a trace that follows the diagrams', () => {
     );
     expect(report.departures).toEqual([]);
     expect(report.diagrams[0]).toMatchObject({ started: 3, completed: 1, live: 2 });
-    expect(departuresOf([connection], trace(open(1), open(2), requestOf(1), responseOf(1), responseOf(2)))).toEqual([
+    expect(deviationsOf([connection], trace(open(1), open(2), requestOf(1), responseOf(1), responseOf(2)))).toEqual([
       'out-of-order 5: response.sent (connection.mmd:7)',
     ]);
   });
@@ -98,7 +98,7 @@ describe('the check of a trace that follows the diagrams', () => {
       expect(report.diagrams[0]).toMatchObject({ interrupted: 1, completed: 1 });
     }
     const other = trace(...restartFrom(0).slice(0, 3), 'epoch-4 stopped', ...restartFrom(0).slice(0, 1));
-    expect(departuresOf([restart], other)).toEqual(['out-of-order 5: config.changed (restart.mmd:12)']);
+    expect(deviationsOf([restart], other)).toEqual(['out-of-order 5: config.changed (restart.mmd:12)']);
   });
 
   test('interrupts an activation only by messages with its own number', () => {
@@ -155,8 +155,8 @@ describe('the check of a trace that follows the diagrams', () => {
       end`,
       'either.mmd',
     );
-    expect(departuresOf([either], trace('epoch-4>s epoch.exited', 's>epoch-5 epoch.promote'))).toEqual([]);
-    expect(departuresOf([either], trace('epoch-4>s epoch.exited', 's>epoch-3 epoch.keep'))).toEqual([]);
+    expect(deviationsOf([either], trace('epoch-4>s epoch.exited', 's>epoch-5 epoch.promote'))).toEqual([]);
+    expect(deviationsOf([either], trace('epoch-4>s epoch.exited', 's>epoch-3 epoch.keep'))).toEqual([]);
     const { departures } = checkTrace([either], trace('epoch-4>s epoch.exited', 's>epoch-4 epoch.keep'));
     expect(departures.map(brief)).toEqual(['unexpected 2: epoch.keep (either.mmd:10)']);
     expect(departures[0]?.expected.map(({ to, type }) => `${to} ${type}`)).toEqual([

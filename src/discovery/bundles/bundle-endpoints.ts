@@ -134,7 +134,7 @@ export class BundleEndpoints {
 
   #accept(endpoint: string, trustDomains: readonly string[], text: string): BundleResponse {
     const { logger, now } = this.#options;
-    const { roots, sequence, refreshHintSeconds, passedOver } = readSpiffeBundle(text, trustDomains, now());
+    const { roots, sequence, refreshHintSeconds, ignoredEntries } = readSpiffeBundle(text, trustDomains, now());
     const version = hashOf(
       roots
         .map(({ sha256 }) => sha256)
@@ -142,7 +142,7 @@ export class BundleEndpoints {
         .join(),
     );
     if (this.#bundles.candidate(endpoint)?.version !== version) {
-      for (const reason of passedOver) logger.warn('authority.rootIgnored', { endpoint, reason });
+      for (const reason of ignoredEntries) logger.warn('authority.rootIgnored', { endpoint, reason });
     }
     this.#bundles = this.#bundles.offered(endpoint, { version, text, roots });
     const refreshMs = refreshHintSeconds === undefined ? null : refreshHintSeconds * 1_000;

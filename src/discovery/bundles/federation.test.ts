@@ -15,7 +15,7 @@ import { givenAuthority } from '../../../test/harness/given-authority.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { readCertificate, readCertificates } from '../../identity/certificate.ts';
-import { makeRequest } from '../../identity/certificate-request.ts';
+import { createRequest } from '../../identity/certificate-request.ts';
 import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from '../../identity/issue.ts';
 
 const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
@@ -124,7 +124,7 @@ async function acceptedIdentity(
   const keyPair = { chain: `${leaf}${between?.certificate.pem ?? ''}`, key };
   const client = given.caller.client(plane.port('ads.listening'), keyPair);
   try {
-    const [first] = await requestCertificateChain(client, { csr: makeRequest(key, []) });
+    const [first] = await requestCertificateChain(client, { csr: createRequest(key, []) });
     return readCertificates(first!)[0]!.alternativeNames?.uris[0];
   } catch {
     return undefined;
@@ -135,7 +135,7 @@ async function acceptedIdentity(
 async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[]> {
   const cart = { namespace: 'shop', serviceAccount: 'cart' };
   const [leaf] = await requestCertificateChain(given.caller.client(plane.port('ads.listening')), {
-    csr: makeRequest(key, []),
+    csr: createRequest(key, []),
     bearer: await given.caller.token(cart),
   });
   const credentials = given.caller.channel({ chain: leaf!, key });

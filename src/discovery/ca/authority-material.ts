@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AuthorityId } from '../../../machines/discovery/ca/authority-protocol.ts';
 import { type Certificate, readCertificates, rootKeyOf } from '../../identity/certificate.ts';
-import { endOf, findPath, issuerProblem, nameOf } from '../../identity/certificate-path.ts';
+import { displayNameOf, earliestExpiryOf, findPath, issuerProblem } from '../../identity/certificate-path.ts';
 import type { Issuer } from '../../identity/issue.ts';
 import { keyProblem } from '../../identity/signature-algorithm.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -123,17 +123,17 @@ export function buildAuthorityMaterial(
 ): AuthorityMaterial {
   const { certificate } = issuer;
   const problem = issuerProblem(certificate) ?? keyProblem(certificate.publicKey);
-  if (problem !== undefined) throw new Error(`${nameOf(certificate)} ${problem.message}`);
+  if (problem !== undefined) throw new Error(`${displayNameOf(certificate)} ${problem.message}`);
   const result = findPath({ certificate, intermediates, roots, at });
   if ('problem' in result)
-    throw new Error(`${nameOf(certificate)} has no valid chain to a root certificate: ${result.problem}`);
+    throw new Error(`${displayNameOf(certificate)} has no valid chain to a root certificate: ${result.problem}`);
   const { path } = result;
   return {
     id: certificate.subjectKeyId ?? certificate.sha256,
     issuer,
     path,
     root: path.at(-1)!,
-    notAfter: endOf(path),
+    notAfter: earliestExpiryOf(path),
   };
 }
 

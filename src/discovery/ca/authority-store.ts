@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import type { Journal } from '../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/ca/authority-protocol.ts';
 import { readCertificates } from '../../identity/certificate.ts';
-import { endOf } from '../../identity/certificate-path.ts';
+import { earliestExpiryOf } from '../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
@@ -117,7 +117,7 @@ export class DirectoryStore implements AuthorityStore {
 
   expiryOf(id: AuthorityId): Date | undefined {
     try {
-      return endOf(readCertificates(readBoundedText(this.#fileOf(`${id}.chain`), maxFileBytes)));
+      return earliestExpiryOf(readCertificates(readBoundedText(this.#fileOf(`${id}.chain`), maxFileBytes)));
     } catch {
       return undefined;
     }

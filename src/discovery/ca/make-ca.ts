@@ -60,7 +60,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
     known: {
       certificateSources: (max: number) => ({
         authority: signing?.authority.active,
-        trusted: [...(signing?.trustedRoots?.own.roots ?? []), ...(signing?.trustedRoots?.rootsOfAliases ?? [])],
+        trusted: [...(signing?.trustedRoots?.meshBundle.roots ?? []), ...(signing?.trustedRoots?.rootsOfAliases ?? [])],
         server: portCertificate?.current,
         workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
       }),

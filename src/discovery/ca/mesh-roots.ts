@@ -3,7 +3,7 @@
  * every identity of its pool, so roots of one trust domain never verify another (spec/identity.md §6). Roots of other trust domains are ignored.
  */
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
-import { issuerProblem, nameOf } from '../../identity/certificate-path.ts';
+import { displayNameOf, issuerProblem } from '../../identity/certificate-path.ts';
 import { ownerProblem } from '../../identity/spiffe-bundle.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
@@ -50,7 +50,7 @@ function rootsIn(pem: string, ignore: (text: string) => void): readonly Certific
   try {
     return readCertificates(pem).filter((root) => {
       const problem = issuerProblem(root);
-      if (problem !== undefined) ignore(`${nameOf(root)} ${problem.message}`);
+      if (problem !== undefined) ignore(`${displayNameOf(root)} ${problem.message}`);
       return problem === undefined;
     });
   } catch (error) {

@@ -16,7 +16,7 @@ import { linesOf } from '../../../test/harness/logged-line.ts';
 import { taintedIn } from '../../agent/xds/discovery-wire.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { readCertificate, readCertificates } from '../../identity/certificate.ts';
-import { makeRequest } from '../../identity/certificate-request.ts';
+import { createRequest } from '../../identity/certificate-request.ts';
 import { issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import type { NodeIdentity, NodeResources } from '../xds/resource-source.ts';
@@ -47,7 +47,7 @@ class Agent {
 
   async renew(account = cart): Promise<void> {
     const certificateRequest = {
-      csr: makeRequest(key, []),
+      csr: createRequest(key, []),
       bearer: await given.caller.token(account),
       node: this.node.id,
     };
@@ -290,7 +290,7 @@ describe('roots of the mesh configuration', () => {
   };
   const openAs = (plane: ControlPlane, issuer: typeof meshRoot) =>
     requestCertificateChain(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), {
-      csr: makeRequest(key, []),
+      csr: createRequest(key, []),
     });
 
   it('verify their own trust domain only, so that a root of another domain cannot sign for the mesh', async () => {

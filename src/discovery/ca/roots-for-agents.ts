@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache';
 import type { AuthorityId } from '../../../machines/discovery/ca/authority-protocol.ts';
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
-import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
+import { singleWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import type { TrustBundle } from '../../identity/trust-bundle.ts';
 import type {
   NodeIdentity,
@@ -153,7 +153,7 @@ export class RootsForAgents {
 
   /** `undefined` if its reports are ignored. The identity is authenticated, the node ID is not. */
   #workloadOf({ id, identities = [] }: NodeIdentity): WorkloadInstance | undefined {
-    const identity = oneWorkloadOf(identities);
+    const identity = singleWorkloadOf(identities);
     const uri = identity && uriInMesh(identity, this.#options.trustDomains());
     return uri === undefined ? undefined : { identity: uri, node: id };
   }

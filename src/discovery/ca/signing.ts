@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { authorityMachine } from '../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/ca/authority-protocol.ts';
 import type { Certificate } from '../../identity/certificate.ts';
-import { nameOf } from '../../identity/certificate-path.ts';
+import { displayNameOf } from '../../identity/certificate-path.ts';
 import { TrustPools } from '../../identity/trust-pools.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -147,7 +147,7 @@ export class Signing {
       now: () => new Date(),
       logger,
       ...(options.registrar && { registrar: options.registrar }),
-      meshRoots: () => this.trustedRoots?.own.roots ?? [],
+      meshRoots: () => this.trustedRoots?.meshBundle.roots ?? [],
       onIssued: (leaf) => this.#issued(leaf),
       counts: this.issuance,
     });
@@ -210,7 +210,7 @@ export class Signing {
 
   /** Agents use one pool, so they receive only that of their own trust domain. */
   #publishRoots(active: ActiveAuthority): void {
-    this.roots.publish(this.#poolsOf(active).own, active.roots, active.tainted);
+    this.roots.publish(this.#poolsOf(active).meshBundle, active.roots, active.tainted);
     for (const changed of this.#rootsWatchers) changed();
   }
 
@@ -301,5 +301,5 @@ export class Signing {
 
 function describeCertificate(certificate: Certificate): object {
   const { subjectKeyId, sha256, serialNumber, notBefore, notAfter } = certificate;
-  return { id: subjectKeyId ?? sha256, name: nameOf(certificate), serialNumber, notBefore, notAfter };
+  return { id: subjectKeyId ?? sha256, name: displayNameOf(certificate), serialNumber, notBefore, notAfter };
 }

@@ -1,7 +1,7 @@
 /** DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): the leader issues and renews a Secret for each. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
-import { makeRequestFor } from '../../identity/certificate-request.ts';
+import { createRequestFor } from '../../identity/certificate-request.ts';
 import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
 import type { DnsCertificate } from '../../model/mesh/mesh-config.ts';
 import { watchClockSteps } from '../../runtime/clock-steps.ts';
@@ -189,7 +189,7 @@ export class DnsCertificates implements Duty {
     const names = { uris: [], dns: dnsNames, ips: [] };
     const key = createPublicKey(privateKey);
     if (registrar !== undefined) {
-      const order = { request: makeRequestFor(privateKey, names), key, names, isForClients: false, lifetimeMs };
+      const order = { request: createRequestFor(privateKey, names), key, names, isForClients: false, lifetimeMs };
       const result = await registrar.sign(order, { endsAt: 0, client: this.lease });
       if ('tryAgainAfterMs' in result)
         throw reasonError('CERTIFICATE_REQUESTS_EXHAUSTED', 'too many certificate requests');
@@ -215,7 +215,7 @@ function textOf({ data }: KubernetesObject, key: string): string {
 }
 
 function hasNames({ alternativeNames }: Certificate, dnsNames: readonly string[]): boolean {
-  const { dns = [], uris = [], ips = [], others: otherNames = 0 } = alternativeNames ?? {};
+  const { dns = [], uris = [], ips = [], otherNames = 0 } = alternativeNames ?? {};
   return (
     uris.length + ips.length + otherNames === 0 &&
     new Set(dns).size === new Set([...dns, ...dnsNames]).size &&

@@ -63,7 +63,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
       : [
           new RootCertificates({
             ...{ informers, configMap: rootConfigMap, lease: 'istio-namespace-controller-election' },
-            roots: () => signing.trustedRoots?.own.pem,
+            roots: () => signing.trustedRoots?.meshBundle.pem,
             onRoots: (changed) => signing.onRoots(changed),
             ...{ selectors: () => sources.mesh().discoverySelectors, onSelectors: sources.onMesh },
             now: () => performance.now(),
@@ -100,7 +100,7 @@ function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: D
     certificates: () => mesh().certificates,
     activeAuthority: () => signing.authority.active,
     ...(registrar && { registrar }),
-    roots: () => signing.trustedRoots?.own.roots ?? [],
+    roots: () => signing.trustedRoots?.meshBundle.roots ?? [],
     now: () => new Date(),
   });
   onMesh(() => duty.check());
@@ -114,7 +114,7 @@ function webhookDuties({ informers, signing, webhooks, revision, status }: DutyS
     new WebhookBundles({
       ...{ ...webhooks, informers, revision, lease: leaseOfRevision('chartpilot-webhook-bundles', revision) },
       server: status.server,
-      roots: () => signing.trustedRoots?.own.pem,
+      roots: () => signing.trustedRoots?.meshBundle.pem,
       onRoots: (changed) => signing.onRoots(changed),
       now: () => performance.now(),
     }),

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { failureOf } from '../../../test/fixtures/failure-of.ts';
-import { answerJson, type ScriptedOptions, scriptedApiServer } from '../../../test/fixtures/scripted-api-server.ts';
+import { respondJson, type ScriptedOptions, scriptedApiServer } from '../../../test/fixtures/scripted-api-server.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiRequest } from '../kubernetes/api-server.ts';
@@ -33,7 +33,7 @@ async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   const clocks = new Clocks();
   const server = await scriptedApiServer(async (stream) => {
     await hold;
-    if (!stream.destroyed) answerJson(stream, { metadata: { name: 'roots', resourceVersion: '8' } });
+    if (!stream.destroyed) respondJson(stream, { metadata: { name: 'roots', resourceVersion: '8' } });
   }, options);
   onTestFinished(() => server.close());
   const gate = new WriteGate({ server: server.client, now: () => clocks.moment, writeMs: 4_000 });

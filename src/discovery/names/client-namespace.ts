@@ -1,6 +1,6 @@
 /** Namespace of a DNS client, from its certificate. */
 import type { TLSSocket } from 'node:tls';
-import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
+import { singleWorkloadOf } from '../../identity/spiffe-id.ts';
 import type { Authenticator, PeerCertificate } from '../xds/access/authenticator.ts';
 import { clientCertificate } from '../xds/access/client-certificate.ts';
 import { chainOf } from '../xds/admission/grpc-http2.ts';
@@ -29,7 +29,7 @@ export function clientNamespaces({
     const certificate: PeerCertificate = socket.getPeerCertificate();
     const found = byCertificate.authenticate({ ...noPeer, certificate });
     if (found instanceof Promise || 'failure' in found) throw new Error('client certificate not accepted');
-    const workload = oneWorkloadOf(found.identities);
+    const workload = singleWorkloadOf(found.identities);
     if (workload === undefined || !trustDomains().includes(workload.trustDomain)) {
       throw new Error('client certificate of another trust domain');
     }

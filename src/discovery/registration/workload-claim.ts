@@ -5,7 +5,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
-import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
+import { singleWorkloadOf } from '../../identity/spiffe-id.ts';
 import { isObjectName } from '../../model/fields/names.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import { specialUseOf } from '../../runtime/addresses/special-address.ts';
@@ -90,7 +90,7 @@ export function entryName(group: string, address: string, network: string): stri
 
 /** The verified service account in this namespace, if any. */
 function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
-  const workload = oneWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
+  const workload = singleWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
   return workload?.namespace === namespace ? workload.serviceAccount : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createActor } from 'xstate';
-import { answerJson, scriptedApiServer } from '../../../test/fixtures/scripted-api-server.ts';
+import { respondJson, scriptedApiServer } from '../../../test/fixtures/scripted-api-server.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
 import { createLogger } from '../../runtime/output/log.ts';
@@ -38,8 +38,8 @@ function givenClusters() {
 
 async function givenServer(name: string) {
   const server = await scriptedApiServer((stream, path) => {
-    if (path.includes('tokenreviews')) answerJson(stream, { metadata: { name } });
-    else answerJson(stream, {}, { ':status': 503 });
+    if (path.includes('tokenreviews')) respondJson(stream, { metadata: { name } });
+    else respondJson(stream, {}, { ':status': 503 });
   });
   onTestFinished(() => server.close());
   const { ca = '' } = await server.access.tls(new AbortController().signal);

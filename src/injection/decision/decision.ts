@@ -27,7 +27,7 @@ export const systemNamespaces: ReadonlySet<string> = new Set([
 ]);
 
 /** Accepted values in any case: `true` and `false`, and those that Istio 1.16 and earlier accepted. */
-const words: ReadonlyMap<string, boolean> = new Map([
+const booleanValues: ReadonlyMap<string, boolean> = new Map([
   ...['true', 'y', 'yes', 'on'].map((word) => [word, true] as const),
   ...['false', 'n', 'no', 'off'].map((word) => [word, false] as const),
 ]);
@@ -52,26 +52,26 @@ export function decideInjection(
       rule: `policy of the injector is ${JSON.stringify(policy)}, which is not enabled or disabled`,
     };
   }
-  const { decision, ignoredWord } = ofPod(pod);
+  const { decision, ignoredWord } = decideByPod(pod);
   if (decision !== undefined) return decision;
   return {
-    ...bySelectors(pod, { policy, neverInjectSelector, alwaysInjectSelector }),
+    ...decideBySelectors(pod, { policy, neverInjectSelector, alwaysInjectSelector }),
     ...(ignoredWord && { ignoredWord }),
   };
 }
 
 /** A label has priority even if it is empty; the annotation is used only without label. */
-function ofPod(pod: Pod): { readonly decision?: Decision; readonly ignoredWord?: string } {
+function decideByPod(pod: Pod): { readonly decision?: Decision; readonly ignoredWord?: string } {
   const label = labelOf(pod, injectKey);
   const word = label ?? annotationOf(pod, injectKey) ?? '';
   if (word === '') return {};
-  const inject = words.get(word.toLowerCase());
+  const inject = booleanValues.get(word.toLowerCase());
   if (inject === undefined) return { ignoredWord: word };
   const rule = `${label === undefined ? 'annotation' : 'label'} ${injectKey} is ${JSON.stringify(word)}`;
   return { decision: { inject, rule } };
 }
 
-function bySelectors(pod: Pod, { policy, neverInjectSelector, alwaysInjectSelector }: InjectionPolicy): Decision {
+function decideBySelectors(pod: Pod, { policy, neverInjectSelector, alwaysInjectSelector }: InjectionPolicy): Decision {
   const { labels = {} } = pod.metadata;
   const never = neverInjectSelector.findIndex((selector) => matchesPod(selector, labels));
   if (never >= 0) return { inject: false, rule: `neverInjectSelector[${never}] matches the labels of the pod` };

@@ -4,19 +4,19 @@ import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selec
 import { callingConfigurations, commonLabels, type InjectingConfiguration, overlapsOf } from './overlaps.ts';
 import { callingEntries, webhookEntriesOf } from './webhook-entries.ts';
 
-const of = (name: string, revision: string, options = {}): InjectingConfiguration => ({
+const configurationOf = (name: string, revision: string, options = {}): InjectingConfiguration => ({
   ...{ name, revision },
   entries: webhookEntriesOf(revision, options),
 });
 
 test('configurations of different revisions and tags do not overlap', () => {
-  const all = ['', 'canary', 'stable'].map((revision) => of(`injector-${revision}`, revision));
+  const all = ['', 'canary', 'stable'].map((revision) => configurationOf(`injector-${revision}`, revision));
   expect(overlapsOf(all)).toEqual([]);
 });
 
 test('two configurations of the default revision overlap, with labels that both select', () => {
-  const left = of('istio-sidecar-injector', '');
-  const right = of('istio-revision-tag-default', 'default');
+  const left = configurationOf('istio-sidecar-injector', '');
+  const right = configurationOf('istio-revision-tag-default', 'default');
   const [overlap, ...rest] = overlapsOf([left, right]);
   expect(rest).toEqual([]);
   expect(overlap!.configurations).toEqual(['istio-revision-tag-default', 'istio-sidecar-injector']);
@@ -28,7 +28,9 @@ test('two configurations of the default revision overlap, with labels that both 
 });
 
 test('an entry for namespaces without labels does not overlap with entries of other revisions', () => {
-  expect(overlapsOf([of('a', '', { injectsUnlabelled: true }), of('b', 'canary')])).toEqual([]);
+  expect(overlapsOf([configurationOf('a', '', { injectsUnlabelled: true }), configurationOf('b', 'canary')])).toEqual(
+    [],
+  );
 });
 
 test('common labels of two selectors are found exactly if some exist', () => {

@@ -17,9 +17,9 @@ export interface WebhookEntry {
 
 type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];
 
-const absent = (key: string): Requirement => ({ key, operator: 'DoesNotExist' });
-const is = (key: string, value: string): Requirement => ({ key, operator: 'In', values: [value] });
-const isNot = (key: string, value: string): Requirement => ({ key, operator: 'NotIn', values: [value] });
+const labelIsAbsent = (key: string): Requirement => ({ key, operator: 'DoesNotExist' });
+const labelIs = (key: string, value: string): Requirement => ({ key, operator: 'In', values: [value] });
+const labelIsNot = (key: string, value: string): Requirement => ({ key, operator: 'NotIn', values: [value] });
 
 const namespaceLabel = 'istio-injection';
 
@@ -34,15 +34,23 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
     namespaceSelector: { matchExpressions: namespace },
     objectSelector: { matchExpressions: pod },
   });
-  const notRefused = isNot(injectKey, 'false');
+  const notRefused = labelIsNot(injectKey, 'false');
   const revisioned = [
-    entry('rev.namespace', [is(revisionLabel, name), absent(namespaceLabel)], [notRefused]),
-    entry('rev.object', [absent(revisionLabel), absent(namespaceLabel)], [notRefused, is(revisionLabel, name)]),
+    entry('rev.namespace', [labelIs(revisionLabel, name), labelIsAbsent(namespaceLabel)], [notRefused]),
+    entry(
+      'rev.object',
+      [labelIsAbsent(revisionLabel), labelIsAbsent(namespaceLabel)],
+      [notRefused, labelIs(revisionLabel, name)],
+    ),
   ];
   if (name !== 'default') return revisioned;
   const byDefault = [
-    entry('namespace', [is(namespaceLabel, 'enabled')], [notRefused]),
-    entry('object', [absent(namespaceLabel), absent(revisionLabel)], [is(injectKey, 'true'), absent(revisionLabel)]),
+    entry('namespace', [labelIs(namespaceLabel, 'enabled')], [notRefused]),
+    entry(
+      'object',
+      [labelIsAbsent(namespaceLabel), labelIsAbsent(revisionLabel)],
+      [labelIs(injectKey, 'true'), labelIsAbsent(revisionLabel)],
+    ),
   ];
   const ofCluster: Requirement = {
     key: 'kubernetes.io/metadata.name',
@@ -51,8 +59,8 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
   };
   const automatic = entry(
     'auto',
-    [absent(namespaceLabel), absent(revisionLabel), ofCluster],
-    [absent(injectKey), absent(revisionLabel)],
+    [labelIsAbsent(namespaceLabel), labelIsAbsent(revisionLabel), ofCluster],
+    [labelIsAbsent(injectKey), labelIsAbsent(revisionLabel)],
   );
   return [...revisioned, ...byDefault, ...(injectsUnlabelled ? [automatic] : [])];
 }

@@ -89,7 +89,7 @@ function namesOf({ name, className, annotations }: DeployedGateway): Names {
 }
 
 function nameErrors({ name, annotations }: DeployedGateway): FieldError[] {
-  const at = (annotation: string): string => `metadata.annotations["${annotation}"]`;
+  const annotationPath = (annotation: string): string => `metadata.annotations["${annotation}"]`;
   const { [nameAnnotation]: override, [accountAnnotation]: account, [typeAnnotation]: type } = annotations;
   return [
     ...violation.errorsAt(
@@ -97,17 +97,17 @@ function nameErrors({ name, annotations }: DeployedGateway): FieldError[] {
       name.length > maxNameCharacters ? violation.tooLarge(maxNameCharacters, name.length) : undefined,
     ),
     ...violation.errorsAt(
-      at(nameAnnotation),
+      annotationPath(nameAnnotation),
       override && !isServiceName(override)
         ? violation.mustBe(`the name of a Service, at most ${maxNameCharacters} characters`, override)
         : undefined,
     ),
     ...violation.errorsAt(
-      at(accountAnnotation),
+      annotationPath(accountAnnotation),
       account && !isObjectName(account) ? violation.mustBe('the name of a ServiceAccount', account) : undefined,
     ),
     ...violation.errorsAt(
-      at(typeAnnotation),
+      annotationPath(typeAnnotation),
       type && !serviceTypes.includes(type) ? violation.unknownValue(serviceTypes, type) : undefined,
     ),
   ];

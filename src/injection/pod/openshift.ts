@@ -16,13 +16,13 @@ const groupsKey = 'openshift.io/sa.scc.supplemental-groups';
  * @returns `undefined` for a namespace without valid ranges
  */
 export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined {
-  const uid = lastOf(annotations[usersKey]);
+  const uid = lastIdOf(annotations[usersKey]);
   if (uid === undefined) return undefined;
-  return { uid, gid: lastOf(annotations[groupsKey]) ?? uid };
+  return { uid, gid: lastIdOf(annotations[groupsKey]) ?? uid };
 }
 
 /** `1000620000/10000` (first and count) or `1000620000-1000629999`; the first item of a list. */
-function lastOf(ranges = ''): number | undefined {
+function lastIdOf(ranges = ''): number | undefined {
   const [, first, separator, second] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
   if (first === undefined) return undefined;
   const last = separator === '/' ? Number(first) + Number(second) - 1 : Number(second);

@@ -25,9 +25,9 @@ export function workloadOf(pod: Pod): PodOwner {
 function controllerOf(owner: OwnerReference, pod: Pod): PodOwner | undefined {
   switch (owner.kind) {
     case 'ReplicaSet': {
-      const rollout = nameBefore(owner.name, labelOf(pod, 'rollouts-pod-template-hash'));
+      const rollout = nameWithoutSuffix(owner.name, labelOf(pod, 'rollouts-pod-template-hash'));
       if (rollout !== undefined) return { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', name: rollout };
-      const deployment = nameBefore(owner.name, labelOf(pod, 'pod-template-hash'));
+      const deployment = nameWithoutSuffix(owner.name, labelOf(pod, 'pod-template-hash'));
       return deployment === undefined
         ? undefined
         : { apiVersion: owner.apiVersion, kind: 'Deployment', name: deployment };
@@ -45,6 +45,6 @@ function controllerOf(owner: OwnerReference, pod: Pod): PodOwner | undefined {
   }
 }
 
-function nameBefore(name: string, hash: string | undefined): string | undefined {
+function nameWithoutSuffix(name: string, hash: string | undefined): string | undefined {
   return hash && name.endsWith(`-${hash}`) ? name.slice(0, -hash.length - 1) : undefined;
 }

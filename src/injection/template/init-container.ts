@@ -3,7 +3,7 @@ import type { Container, Json } from '../pod/pod.ts';
 import { annotationOf, initContainerName, validationContainerName } from '../pod/pod.ts';
 import {
   addedEnvironment,
-  annotated,
+  annotationOrSetting,
   envoyMetricsPort,
   healthPort,
   imageOf,
@@ -27,7 +27,7 @@ export function initContainer(input: TemplateInput): Container | undefined {
     ...(values.imagePullPolicy && { imagePullPolicy: values.imagePullPolicy }),
     args: [
       ...redirectionArgs(input),
-      `--log_output_level=${annotated(input.pod, 'sidecar.istio.io/agentLogLevel', values.agentLogLevel)}`,
+      `--log_output_level=${annotationOrSetting(input.pod, 'sidecar.istio.io/agentLogLevel', values.agentLogLevel)}`,
       ...(values.logAsJson ? ['--log_as_json'] : []),
       ...(usesCni ? ['--run-validation', '--skip-rule-apply'] : []),
     ],
@@ -41,21 +41,22 @@ function redirectionArgs(input: TemplateInput): string[] {
   const { pod, settings, statusPort } = input;
   const { values } = settings;
   const optional = (flag: string, value: string): string[] => (value === '' ? [] : [flag, value]);
-  const excluded = annotated(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts).split(',');
+  const excluded = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts).split(',');
   const localPorts = [envoyMetricsPort, healthPort, statusPort].filter((port) => port > 0).map(String);
   const virtual =
-    annotationOf(pod, 'istio.io/reroute-virtual-interfaces') ?? annotated(pod, `${traffic}/kubevirtInterfaces`, '');
+    annotationOf(pod, 'istio.io/reroute-virtual-interfaces') ??
+    annotationOrSetting(pod, `${traffic}/kubevirtInterfaces`, '');
   return [
     ...['istio-iptables', '-p', '15001', '-z', '15006', '-u', String(redirectedUid(input))],
     ...['-m', interceptionModeOf(input)],
-    ...['-i', annotated(pod, `${traffic}/includeOutboundIPRanges`, values.includeIPRanges)],
-    ...['-x', annotated(pod, `${traffic}/excludeOutboundIPRanges`, values.excludeIPRanges)],
-    ...['-b', annotated(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts)],
+    ...['-i', annotationOrSetting(pod, `${traffic}/includeOutboundIPRanges`, values.includeIPRanges)],
+    ...['-x', annotationOrSetting(pod, `${traffic}/excludeOutboundIPRanges`, values.excludeIPRanges)],
+    ...['-b', annotationOrSetting(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts)],
     ...['-d', [...new Set([...localPorts, ...excluded.map((port) => port.trim()).filter(Boolean)])].join(',')],
-    ...optional('-q', annotated(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts)),
-    ...optional('-o', annotated(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts)),
+    ...optional('-q', annotationOrSetting(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts)),
+    ...optional('-o', annotationOrSetting(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts)),
     ...optional('-k', virtual),
-    ...optional('-c', annotated(pod, `${traffic}/excludeInterfaces`, '')),
+    ...optional('-c', annotationOrSetting(pod, `${traffic}/excludeInterfaces`, '')),
     ...(values.nativeNftables ? ['--native-nftables'] : []),
   ];
 }
@@ -83,30 +84,42 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   const { pod, settings, statusPort } = input;
   const { values } = settings;
   if (!values.cni.enabled) return {};
-  const excluded = annotated(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts)
+  const excluded = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts)
     .split(',')
     .map((port) => port.trim())
     .filter(Boolean);
   const written = {
     'sidecar.istio.io/interceptionMode': interceptionModeOf(input),
-    [`${traffic}/includeOutboundIPRanges`]: annotated(
+    [`${traffic}/includeOutboundIPRanges`]: annotationOrSetting(
       pod,
       `${traffic}/includeOutboundIPRanges`,
       values.includeIPRanges,
     ),
-    [`${traffic}/excludeOutboundIPRanges`]: annotated(
+    [`${traffic}/excludeOutboundIPRanges`]: annotationOrSetting(
       pod,
       `${traffic}/excludeOutboundIPRanges`,
       values.excludeIPRanges,
     ),
-    [`${traffic}/includeInboundPorts`]: annotated(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts),
+    [`${traffic}/includeInboundPorts`]: annotationOrSetting(
+      pod,
+      `${traffic}/includeInboundPorts`,
+      values.includeInboundPorts,
+    ),
     [`${traffic}/excludeInboundPorts`]: [
       ...new Set([...(statusPort > 0 ? [String(statusPort)] : []), ...excluded]),
     ].join(','),
   };
   const optional = {
-    [`${traffic}/includeOutboundPorts`]: annotated(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts),
-    [`${traffic}/excludeOutboundPorts`]: annotated(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts),
+    [`${traffic}/includeOutboundPorts`]: annotationOrSetting(
+      pod,
+      `${traffic}/includeOutboundPorts`,
+      values.includeOutboundPorts,
+    ),
+    [`${traffic}/excludeOutboundPorts`]: annotationOrSetting(
+      pod,
+      `${traffic}/excludeOutboundPorts`,
+      values.excludeOutboundPorts,
+    ),
     ...(values.cni.provider === 'multus' && { 'k8s.v1.cni.cncf.io/networks': multusNetworks(pod) }),
   };
   return { ...written, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };

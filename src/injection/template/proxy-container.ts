@@ -15,13 +15,13 @@ import {
 } from '../pod/pod.ts';
 import {
   addedEnvironment,
-  annotated,
+  annotationOrSetting,
+  booleanAnnotationOrSetting,
   envoyMetricsPort,
-  fromField,
+  fieldVariable,
   healthPort,
   imageOf,
   interceptionModeOf,
-  isAnnotated,
   resourcesOf,
   type TemplateInput,
 } from './template-input.ts';
@@ -51,12 +51,12 @@ export function proxyContainer(input: TemplateInput, role: ProxyContainerRole): 
 
 function proxyArgs({ pod, settings }: TemplateInput, role: ProxyContainerRole): string[] {
   const { values } = settings;
-  const componentLevels = annotated(pod, 'sidecar.istio.io/componentLogLevel', values.componentLogLevel);
+  const componentLevels = annotationOrSetting(pod, 'sidecar.istio.io/componentLogLevel', values.componentLogLevel);
   return [
     ...['proxy', role, '--domain', `$(POD_NAMESPACE).svc.${values.clusterDomain}`],
-    `--proxyLogLevel=${annotated(pod, 'sidecar.istio.io/logLevel', values.logLevel)}`,
+    `--proxyLogLevel=${annotationOrSetting(pod, 'sidecar.istio.io/logLevel', values.logLevel)}`,
     ...(componentLevels === '' ? [] : [`--proxyComponentLogLevel=${componentLevels}`]),
-    `--log_output_level=${annotated(pod, 'sidecar.istio.io/agentLogLevel', values.agentLogLevel)}`,
+    `--log_output_level=${annotationOrSetting(pod, 'sidecar.istio.io/agentLogLevel', values.agentLogLevel)}`,
     ...(values.logAsJson ? ['--log_as_json'] : []),
   ];
 }
@@ -77,11 +77,11 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
   return [
     { name: 'PILOT_CERT_PROVIDER', value: values.pilotCertProvider },
     { name: 'CA_ADDR', value: caAddress },
-    fromField('POD_NAME', 'metadata.name'),
-    fromField('POD_NAMESPACE', 'metadata.namespace'),
-    fromField('INSTANCE_IP', 'status.podIP'),
-    fromField('SERVICE_ACCOUNT', 'spec.serviceAccountName'),
-    fromField('HOST_IP', 'status.hostIP'),
+    fieldVariable('POD_NAME', 'metadata.name'),
+    fieldVariable('POD_NAMESPACE', 'metadata.namespace'),
+    fieldVariable('INSTANCE_IP', 'status.podIP'),
+    fieldVariable('SERVICE_ACCOUNT', 'spec.serviceAccountName'),
+    fieldVariable('HOST_IP', 'status.hostIP'),
     limit('ISTIO_CPU_LIMIT', 'limits.cpu'),
     { name: 'PROXY_CONFIG', value: JSON.stringify(changedFields(proxyConfig)) },
     meta('POD_PORTS', JSON.stringify(declaredPorts(pod))),
@@ -94,7 +94,7 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
     ),
     limit('GOMEMLIMIT', 'limits.memory'),
     meta('CLUSTER_ID', values.clusterName),
-    fromField('ISTIO_META_NODE_NAME', 'spec.nodeName'),
+    fieldVariable('ISTIO_META_NODE_NAME', 'spec.nodeName'),
     meta('INTERCEPTION_MODE', interceptionModeOf(input)),
     ...(network ? [meta('NETWORK', network)] : []),
     meta('WORKLOAD_NAME', labelOf(pod, 'service.istio.io/workload-name') ?? name),
@@ -165,7 +165,7 @@ export function sidecarSecurity(input: TemplateInput): Json {
   const { pod, settings, proxyUid, proxyGid } = input;
   const { privileged } = settings.values;
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
-  const bindsPorts = isAnnotated(pod, 'sidecar.istio.io/capNetBindService', false);
+  const bindsPorts = booleanAnnotationOrSetting(pod, 'sidecar.istio.io/capNetBindService', false);
   const added = [...(isTproxy ? ['NET_ADMIN'] : []), ...(bindsPorts ? ['NET_BIND_SERVICE'] : [])];
   const isRoot = isTproxy || bindsPorts;
   return {

@@ -31,25 +31,25 @@ export const healthPort = 15_021;
 export const envoyMetricsPort = 15_090;
 
 /** The annotation of the pod, else the setting. An empty annotation has priority, too. */
-export function annotated(pod: Pod, name: string, setting: string): string {
+export function annotationOrSetting(pod: Pod, name: string, setting: string): string {
   return annotationOf(pod, name) ?? setting;
 }
 
-/** As {@link annotated}, for `true` and `false`. */
-export function isAnnotated(pod: Pod, name: string, setting: boolean): boolean {
+/** As {@link annotationOrSetting}, for `true` and `false`. */
+export function booleanAnnotationOrSetting(pod: Pod, name: string, setting: boolean): boolean {
   return booleanOf(annotationOf(pod, name) ?? '') ?? setting;
 }
 
 /** `REDIRECT`, `TPROXY` or `NONE`. */
 export function interceptionModeOf({ pod, proxyConfig }: TemplateInput): string {
-  return annotated(pod, 'sidecar.istio.io/interceptionMode', proxyConfig.interceptionMode ?? 'REDIRECT');
+  return annotationOrSetting(pod, 'sidecar.istio.io/interceptionMode', proxyConfig.interceptionMode ?? 'REDIRECT');
 }
 
 /** Image reference for a pod, with overrides in annotations and ProxyConfig. */
 export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: string): string {
   const image = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
   const imageType = (proxyConfig.image as { readonly imageType?: string } | undefined)?.imageType;
-  const type = annotated(pod, 'sidecar.istio.io/proxyImageType', imageType || settings.values.variant);
+  const type = annotationOrSetting(pod, 'sidecar.istio.io/proxyImageType', imageType || settings.values.variant);
   return imageReference(settings.values, image, type);
 }
 
@@ -78,7 +78,7 @@ export function resourcesOf({ pod, settings }: TemplateInput): Json {
   };
 }
 
-export function fromField(name: string, fieldPath: string): EnvironmentVariable {
+export function fieldVariable(name: string, fieldPath: string): EnvironmentVariable {
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 

@@ -1,8 +1,8 @@
 /** Validation by a real API server: test/cluster/definitions.test.ts. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
-import { mistakenObjects } from '../../../test/fixtures/invalid-objects.ts';
-import { refusedBy, structuralMistakes } from '../../../test/fixtures/structural-rules.ts';
+import { invalidObjects } from '../../../test/fixtures/invalid-objects.ts';
+import { rejectedPaths, structuralErrors } from '../../../test/fixtures/structural-rules.ts';
 import { kindOf, objectsOfFiles, randomObjects } from '../../../test/fixtures/written-objects.ts';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import type { WrittenObject } from '../../../test/random-config/values.ts';
@@ -22,7 +22,7 @@ const schemas = new Map(
 );
 
 const refusals = ({ kind, spec }: Pick<WrittenObject, 'kind' | 'spec'>): string[] =>
-  refusedBy(schemas.get(kind)!, spec);
+  rejectedPaths(schemas.get(kind)!, spec);
 
 const isTaken = (object: WrittenObject): boolean => {
   const kind = kindOf(object) as KindName;
@@ -70,7 +70,7 @@ describe('generated CustomResourceDefinitions', () => {
   it('are structural', () => {
     const errors = definitions.flatMap(({ metadata, spec }) =>
       spec.versions.flatMap(({ schema }) =>
-        structuralMistakes(schema.openAPIV3Schema).map((error) => `${metadata.name}: ${error}`),
+        structuralErrors(schema.openAPIV3Schema).map((error) => `${metadata.name}: ${error}`),
       ),
     );
     expect(errors).toEqual([]);
@@ -124,7 +124,7 @@ describe('generated schemas', () => {
     },
   );
 
-  it.each(mistakenObjects.filter(({ by }) => by === 'schema').map((row) => [row.kind, row.spec, row.at] as const))(
+  it.each(invalidObjects.filter(({ by }) => by === 'schema').map((row) => [row.kind, row.spec, row.at] as const))(
     'reject %s %s at %s',
     (kind, spec, at) => {
       expect(refusals({ kind, spec })).toContain(at);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { unboundedMemory } from '../../../test/fixtures/given-memory.ts';
 import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { buildClusters } from './build.ts';
 
@@ -25,7 +25,7 @@ spec:
 `;
 const { context } = givenMesh(yaml);
 
-const memory = rememberAll();
+const memory = unboundedMemory();
 
 function first(node: GivenNode, host = 'a.test', push = context): unknown {
   const clusters = buildClusters(givenShape(node), push, memory);

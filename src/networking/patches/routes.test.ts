@@ -1,7 +1,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { unboundedMemory } from '../../../test/fixtures/given-memory.ts';
 import { givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type JsonObject, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
 import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
@@ -157,7 +157,7 @@ spec:
   workloadSelector: { labels: { app: closed } }
   outboundTrafficPolicy: { mode: REGISTRY_ONLY }`;
     const { mesh } = new PatchedMesh({ patches: [host('{vhost: {name: "web.test:80"}}', header)] }, closed);
-    const memory = rememberAll();
+    const memory = unboundedMemory();
     const partsOf = (app: string): ReadonlyMap<string, object> => {
       const shape = givenShape({ namespace: 'shop', labels: { app } }, mesh.context);
       const resource = buildRoutes(shape, mesh.context, ['80'], memory)[0] as ResourceOfParts;
@@ -175,7 +175,7 @@ spec:
     const more = Array.from({ length: 100 }, (_, index) => serviceNamed(`s${index}.test`)).join('');
     const checksOf = (...patches: string[]): number => {
       const { mesh } = new PatchedMesh({ patches }, more);
-      const memory = rememberAll();
+      const memory = unboundedMemory();
       const checks = vi.spyOn(VirtualHostPart.prototype, 'message', 'get');
       try {
         for (const [namespace, labels] of [['shop', {}] as const, ['home', { app: 'a' }] as const]) {

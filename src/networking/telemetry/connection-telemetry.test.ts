@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { unboundedMemory } from '../../../test/fixtures/given-memory.ts';
 import { type GivenMesh, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { buildListeners } from '../index.ts';
 
@@ -31,7 +31,7 @@ spec:
   endpoints: [{ address: 10.1.0.1 }]
 `;
 
-function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], memory = rememberAll()): string {
+function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], memory = unboundedMemory()): string {
   const { context } = mesh;
   const built = buildListeners(givenShape(node, context), context, memory);
   return Buffer.from(built.find(({ name }) => name === '0.0.0.0_80')!.bytes).toString('latin1');
@@ -40,7 +40,7 @@ function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], mem
 describe('listeners that proxies share', () => {
   it('proxies that cannot reach the service of an access log have a separate listener', () => {
     const mesh = givenMesh(yaml, { meshConfig });
-    const memory = rememberAll();
+    const memory = unboundedMemory();
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
     expect(listenerOf(mesh, { namespace: 'far' }, memory)).not.toContain('outbound|9000||logs.test');
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
@@ -51,18 +51,18 @@ describe('listeners that proxies share', () => {
       meshConfig: `${meshConfig.replace('accessLogging: [logs]', 'tracing: [spans]')}`,
     });
     const named = (name: string) => ({ namespace: 'near', labels: { 'service.istio.io/canonical-name': name } });
-    const memory = rememberAll();
+    const memory = unboundedMemory();
     expect(listenerOf(traced, named('first'), memory)).toContain('first');
     expect(listenerOf(traced, named('second'), memory)).not.toContain('first');
-    const plain = rememberAll();
+    const plain = unboundedMemory();
     const quiet = givenMesh(yaml);
     for (const name of ['first', 'second']) listenerOf(quiet, named(name), plain);
-    expect(plain.made.filter((id) => id.startsWith('LDS ["0.0.0.0",80'))).toHaveLength(1);
+    expect(plain.builtKeys.filter((id) => id.startsWith('LDS ["0.0.0.0",80'))).toHaveLength(1);
   });
 
   it('proxies with different settings have separate listeners', () => {
     const mesh = givenMesh(yaml);
-    const memory = rememberAll();
+    const memory = unboundedMemory();
     const quiet = { namespace: 'far', metadata: { PROXY_CONFIG: '{"proxyHeaders": {"server": {"value": "quiet"}}}' } };
     expect(listenerOf(mesh, { namespace: 'far' }, memory)).toContain('istio-envoy');
     expect(listenerOf(mesh, quiet, memory)).toContain('quiet');

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { unboundedMemory } from '../../../test/fixtures/given-memory.ts';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { buildListeners, buildRoutes } from '../index.ts';
 import { endpointProjection, routeProjection } from '../projection.ts';
@@ -50,7 +50,7 @@ spec:
   resolution: STATIC
   ports: [{ number: 80, name: http, protocol: HTTP }, { number: 90, name: tcp, protocol: TCP }]
 ---${rule('all')}${rule('chosen', chosen)}`).context;
-  const memory = rememberAll();
+  const memory = unboundedMemory();
   const timeouts = (app: string): boolean[] => {
     const shape = givenShape({ labels: { app } }, mesh);
     const routes = buildRoutes(shape, mesh, ['80'], memory);

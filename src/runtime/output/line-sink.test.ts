@@ -23,7 +23,7 @@ function sinkTo(outlets: FaultyOutlets, maxBytes = 100) {
 }
 
 const full: Fault = { code: 'ENOSPC' };
-const stuck: Fault = { room: 0 };
+const stuck: Fault = { maxBytes: 0 };
 const many = (fault: Fault): Fault[] => Array.from({ length: 10_000 }, () => fault);
 
 test('LineSink writes a line synchronously', () => {
@@ -89,7 +89,7 @@ test('LineSink loses no lines for a reader that reads within one turn of the eve
 test('LineSink reopens a failed outlet with growing delays, and continues where it was interrupted', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses, failures } = sinkTo(outlets);
-  outlets.writeFaults = [{ room: 3 }, ...many(full)];
+  outlets.writeFaults = [{ maxBytes: 3 }, ...many(full)];
   sink.write('a line\n');
   vi.advanceTimersByTime(600_000);
   expect(outlets.opened).toBeGreaterThan(30);
@@ -108,7 +108,7 @@ test('LineSink creates a file again that was moved, and starts it with the compl
   sink.write('one\n');
   outlets.moveAway();
   sink.write('two\n');
-  outlets.writeFaults = [{ room: 2 }, full];
+  outlets.writeFaults = [{ maxBytes: 2 }, full];
   sink.write('three\n');
   outlets.moveAway();
   vi.advanceTimersByTime(1_000);
@@ -118,7 +118,7 @@ test('LineSink creates a file again that was moved, and starts it with the compl
 test('LineSink never loses a response, however slow its reader, and waits for its end without a limit', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
-  outlets.writeFaults = many({ room: 1 }).flatMap((one) => [one, stuck]);
+  outlets.writeFaults = many({ maxBytes: 1 }).flatMap((one) => [one, stuck]);
   const text = 'x'.repeat(2_000);
   sink.print(`${text}\n`);
   const ended = vi.fn();
@@ -182,7 +182,7 @@ test('LineSink writes the header of a new file before its lines, and drops lines
   sink.write('one\n');
   outlets.moveAway();
   sink.write('two\n');
-  outlets.writeFaults = [{ room: 2 }, full];
+  outlets.writeFaults = [{ maxBytes: 2 }, full];
   sink.write('three\n');
   outlets.moveAway();
   sink.write('four\n');
@@ -193,7 +193,7 @@ test('LineSink writes the header of a new file before its lines, and drops lines
 
 const maxLineBytes = 70;
 const code = fc.constantFrom('ENOSPC', 'EPIPE', 'EIO', 'ENXIO', 'EACCES');
-const fault: fc.Arbitrary<Fault> = fc.oneof(fc.record({ room: fc.nat(30) }), fc.record({ code }));
+const fault: fc.Arbitrary<Fault> = fc.oneof(fc.record({ maxBytes: fc.nat(30) }), fc.record({ code }));
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ does: fc.constant('write' as const), length: fc.nat(60) }) },
   { weight: 3, arbitrary: fc.record({ does: fc.constant('pass' as const), ms: fc.nat(400) }) },

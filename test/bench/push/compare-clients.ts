@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { Protocol } from '../../sidecars/xds-types.ts';
+import type { XdsProtocol } from '../../sidecars/xds-types.ts';
 import { print } from '../bench-run.ts';
 import type { Programs } from '../programs.ts';
 import { medianOf } from '../statistics.ts';
@@ -78,7 +78,7 @@ export async function compareWithXdsload(
 async function ourView(
   programs: Programs,
   start: StartServer,
-  protocol: Protocol,
+  protocol: XdsProtocol,
   sidecars: number,
 ): Promise<ClientView> {
   const { initialMs, initialBytes, endpoint, route } = await runPushes(programs, start, {
@@ -104,7 +104,7 @@ interface XdsloadReport {
 async function xdsloadView(
   programs: Programs,
   start: StartServer,
-  protocol: Protocol,
+  protocol: XdsProtocol,
   sidecars: number,
   xdsload: string,
 ): Promise<ClientView> {

@@ -9,7 +9,7 @@ import { createAuthority } from '../../certs/authority.ts';
 import { freePorts } from '../../harness/free-ports.ts';
 import { Inspector } from '../../harness/inspector.ts';
 import type { ClientTls } from '../../sidecars/http2-stream.ts';
-import type { Protocol } from '../../sidecars/xds-types.ts';
+import type { XdsProtocol } from '../../sidecars/xds-types.ts';
 import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
 import { medianOf } from '../statistics.ts';
@@ -23,7 +23,7 @@ export interface ConnectionMemoryPlan {
   readonly services: number;
   readonly streams: number;
   readonly hasTls: boolean;
-  readonly protocol: Protocol;
+  readonly protocol: XdsProtocol;
 }
 
 /** Resident memory in MiB. No garbage collection is forced before the figures of `served` and `disconnected`. */
@@ -62,7 +62,7 @@ export async function measureConnectionMemory(
   });
   await waitForPort(server);
   const port = hasTls ? securePort! : server.port;
-  const crowd = new Crowd(programs, port, { protocol, comesBack: false, ...(hasTls && { tls }) });
+  const crowd = new Crowd(programs, port, { protocol, reconnects: false, ...(hasTls && { tls }) });
   await crowd.grow(streams);
   for (let change = 0; change < changes; change++) {
     await crowd.acknowledge(server, change % 2 === 0 ? 'endpoint' : 'route', nextMark());

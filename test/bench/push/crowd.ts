@@ -48,7 +48,7 @@ export class Crowd {
         sidecars,
         firstNumber: this.#size,
         hasOwnAddresses: true,
-        comesBack: true,
+        reconnects: true,
         ...this.#plan,
       },
       openTimeoutMs,

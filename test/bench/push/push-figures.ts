@@ -1,5 +1,5 @@
 /** Figures of the push benchmark. Pure. */
-import type { Protocol } from '../../sidecars/xds-types.ts';
+import type { XdsProtocol } from '../../sidecars/xds-types.ts';
 import { medianOf } from '../statistics.ts';
 import type { ChangeSample, PushSample } from './push-run.ts';
 
@@ -41,7 +41,7 @@ interface Measure {
   readonly name: string;
   readonly unit: Figure['unit'];
   readonly of: (sample: PushSample) => readonly number[];
-  readonly goals: Readonly<Partial<Record<Protocol, number>>>;
+  readonly goals: Readonly<Partial<Record<XdsProtocol, number>>>;
   readonly ratioGoal?: number;
 }
 
@@ -106,7 +106,7 @@ const measures: readonly Measure[] = [
  */
 export function pushFigures(
   prefix: string,
-  protocol: Protocol,
+  protocol: XdsProtocol,
   { ours, reference }: { readonly ours: readonly PushSample[]; readonly reference: readonly PushSample[] },
   withGoals: boolean,
 ): Figure[] {

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
-import type { Protocol } from '../../sidecars/xds-types.ts';
+import type { XdsProtocol } from '../../sidecars/xds-types.ts';
 import { cpuTimeMs } from '../cpu-time.ts';
 import type { Programs } from '../programs.ts';
 import { noVariety } from './mesh-files.ts';
@@ -24,8 +24,8 @@ export async function measurePushes(
   programs: Programs,
   subjects: AllMeasuredServers,
   size: { readonly services: number; readonly sidecars: number; readonly rounds: number },
-  protocols: readonly Protocol[],
-  prefix: (protocol: Protocol) => string,
+  protocols: readonly XdsProtocol[],
+  prefix: (protocol: XdsProtocol) => string,
 ): Promise<Figure[]> {
   const { startPilot, startGo } = await subjects.of(size.services);
   const samples = new Map(protocols.map((protocol) => [protocol, { ours: [], reference: [] } as Samples]));

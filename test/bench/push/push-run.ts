@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FleetCounts, type FleetPlan, nowMs } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
-import type { Protocol } from '../../sidecars/xds-types.ts';
+import type { XdsProtocol } from '../../sidecars/xds-types.ts';
 import { print } from '../bench-run.ts';
 import { cpuTimeMs } from '../cpu-time.ts';
 import { memoryOf } from '../memory-usage.ts';
@@ -11,7 +11,7 @@ import { type MeshChange, markOf } from './mesh-files.ts';
 import { type PushServer, type StartServer, waitForPort } from './servers.ts';
 
 export interface PushPlan {
-  readonly protocol: Protocol;
+  readonly protocol: XdsProtocol;
   readonly sidecars: number;
   /** Measured changes of each type. One unmeasured change precedes them. */
   readonly changes: number;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../harness/free-ports.ts';
 import { Inspector } from '../../harness/inspector.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
-import type { Protocol } from '../../sidecars/xds-types.ts';
+import type { XdsProtocol } from '../../sidecars/xds-types.ts';
 import { cpuTimeMs } from '../cpu-time.ts';
 import type { Programs } from '../programs.ts';
 import { medianOf } from '../statistics.ts';
@@ -18,7 +18,7 @@ import { type PushServer, startPilot, waitForPort } from './servers.ts';
 export interface RolloutCostPlan {
   readonly services: number;
   readonly sidecars: number;
-  readonly protocol: Protocol;
+  readonly protocol: XdsProtocol;
   /** Measured changes of each type. One unmeasured change precedes them. */
   readonly changes: number;
   readonly isEnabled: boolean;
@@ -88,7 +88,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
 async function joined(
   programs: Programs,
   { port }: PushServer,
-  plan: { protocol: Protocol; sidecars: number; firstNumber?: number },
+  plan: { protocol: XdsProtocol; sidecars: number; firstNumber?: number },
 ): Promise<FleetProcess> {
   const fleet = new FleetProcess(programs.env);
   programs.onEnd(() => fleet.end());

@@ -19,7 +19,7 @@ import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '.
 import { readCertificate, readCertificates } from '../../../src/identity/certificate.ts';
 import { findPath } from '../../../src/identity/certificate-path.ts';
 import { CertificateError } from '../../../src/identity/certificate-problem.ts';
-import { makeRequest, RequestError, verifyRequest } from '../../../src/identity/certificate-request.ts';
+import { createRequest, RequestError, verifyRequest } from '../../../src/identity/certificate-request.ts';
 import { issueLeaf, issueRoot } from '../../../src/identity/issue.ts';
 import { pemOf } from '../../../src/identity/pem.ts';
 import { TrustBundle } from '../../../src/identity/trust-bundle.ts';
@@ -107,7 +107,7 @@ function certificateRequest(): FuzzEdge {
     logger: silentLogger,
   });
   const keys = [newKey(), generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey];
-  const requests = keys.map((key) => makeRequest(key, [theirs]));
+  const requests = keys.map((key) => createRequest(key, [theirs]));
   const spkis = keys.map((key) => createPublicKey(key).export({ format: 'der', type: 'spki' }));
   return {
     name: 'certificate-request',

@@ -79,37 +79,41 @@ test('a group of actors is filtered by number and by state', () => {
 
 /** Names without a number. */
 const letters = (i: number): string => `${i}`.replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)));
-const strangers = (count: number, more: (i: number) => Partial<ActorSnapshot> = () => ({})): ActorSnapshot[] =>
+const unrelatedActors = (count: number, more: (i: number) => Partial<ActorSnapshot> = () => ({})): ActorSnapshot[] =>
   Array.from({ length: count }, (_, i) => actor(letters(i), { machine: 'worker', ...more(i) }));
 
 test('siblings of too many kinds are one group per machine', () => {
-  expect(rowsOf(...strangers(maxKindsOfSiblings))).toHaveLength(maxKindsOfSiblings);
-  expect(names(rowsOf(actor('main'), ...strangers(maxKindsOfSiblings)))).toEqual(['main', 'worker ×100']);
+  expect(rowsOf(...unrelatedActors(maxKindsOfSiblings))).toHaveLength(maxKindsOfSiblings);
+  expect(names(rowsOf(actor('main'), ...unrelatedActors(maxKindsOfSiblings)))).toEqual(['main', 'worker ×100']);
 });
 
 test('of too many rows of actors, the first are shown, and the others are counted', () => {
-  const each = strangers(10_000, (i) => ({ machine: `machine ${i}` }));
+  const each = unrelatedActors(10_000, (i) => ({ machine: `machine ${i}` }));
   const tree = treeOf(...each);
-  expect([tree.rows.length, tree.leftOut]).toEqual([maxActorRows, 10_000 - maxActorRows]);
+  expect([tree.rows.length, tree.omittedActors]).toEqual([maxActorRows, 10_000 - maxActorRows]);
   // Exactly the limit, so none is omitted.
-  expect(treeOf(...each.slice(0, maxActorRows)).leftOut).toBe(0);
+  expect(treeOf(...each.slice(0, maxActorRows)).omittedActors).toBe(0);
 });
 
 test('each actor of a long chain of parents is a level, and the chain does not exhaust the stack', () => {
-  const chain = strangers(30_000, (i) => (i === 0 ? {} : { parent: letters(i - 1) }));
-  const { rows, leftOut } = treeOf(...chain);
-  expect([rows.length, rows.at(-1)!.depth, leftOut]).toEqual([maxActorRows, maxActorRows - 1, 30_000 - maxActorRows]);
+  const chain = unrelatedActors(30_000, (i) => (i === 0 ? {} : { parent: letters(i - 1) }));
+  const { rows, omittedActors } = treeOf(...chain);
+  expect([rows.length, rows.at(-1)!.depth, omittedActors]).toEqual([
+    maxActorRows,
+    maxActorRows - 1,
+    30_000 - maxActorRows,
+  ]);
 });
 
 test('an actor is found by its name, state or machine, with an exact name first', () => {
-  const all = strangers(10_000, (i) => ({ state: i === 7 ? 'waiting.for lock' : 'live' }));
+  const all = unrelatedActors(10_000, (i) => ({ state: i === 7 ? 'waiting.for lock' : 'live' }));
   const found = (text: string) => {
-    const { rows, leftOut } = findActors(all, text);
-    return [rows.length, leftOut, names(rows)[0]];
+    const { rows, omittedActors } = findActors(all, text);
+    return [rows.length, omittedActors, names(rows)[0]];
   };
   expect(found('for LOCK')).toEqual([1, 0, 'h']);
   expect(found(' worker ')).toEqual([maxActorRows, 10_000 - maxActorRows, 'a']);
-  expect(findActors(all, 'j').leftOut).toBeGreaterThan(1_000);
+  expect(findActors(all, 'j').omittedActors).toBeGreaterThan(1_000);
   expect(names(findActors(all, 'jjjj').rows)).toEqual(['jjjj']);
   expect(names(findActors([...all].reverse(), 'j').rows)[0]).toBe('j');
   expect(found('nowhere')).toEqual([0, 0, undefined]);

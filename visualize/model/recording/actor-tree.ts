@@ -1,6 +1,6 @@
 /** Living actors as a tree: charts below their parents, effects as marks, many actors of one kind as a group. */
 import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
-import { stateInWords } from './words.ts';
+import { stateText } from './words.ts';
 
 /** Minimum number of siblings of one kind that form a group. */
 const groupedFrom = 6;
@@ -32,7 +32,7 @@ export type ActorRow = ActorNode | ActorGroup;
 export interface ActorTree {
   readonly rows: readonly ActorRow[];
   /** Number of charts beyond the maximum of rows. */
-  readonly leftOut: number;
+  readonly omittedActors: number;
 }
 
 export function isGroup(row: ActorRow): row is ActorGroup {
@@ -62,12 +62,12 @@ export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree
   for (;;) {
     const next = pending.at(-1)?.next();
     // Children of grouped actors have no row.
-    if (next === undefined) return { rows, leftOut: 0 };
+    if (next === undefined) return { rows, omittedActors: 0 };
     if (next.done === true) {
       pending.pop();
       continue;
     }
-    if (rows.length === maxActorRows) return { rows, leftOut: remaining };
+    if (rows.length === maxActorRows) return { rows, omittedActors: remaining };
     const row = next.value;
     rows.push(row);
     remaining -= isGroup(row) ? row.actors.length : 1;
@@ -90,32 +90,32 @@ function* rowsBelow(
 /**
  * Actors whose name, state or machine contains a text, as rows without parents.
  *
- * @param limit maximum rows; further ones are counted in `leftOut`
+ * @param limit maximum rows; further ones are counted in `omittedActors`
  */
 export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit = maxActorRows): ActorTree {
-  const wanted = text.trim().toLowerCase();
+  const searchText = text.trim().toLowerCase();
   const rows: ActorNode[] = [];
   let found = 0;
   for (const actor of actors) {
-    if (!matches(actor, wanted) && actor.machine?.toLowerCase().includes(wanted) !== true) continue;
+    if (!matches(actor, searchText) && actor.machine?.toLowerCase().includes(searchText) !== true) continue;
     found++;
     const row = { actor, depth: 0, effects: [] };
     // An exact name is first, however many other names contain the text.
-    if (actor.actor.toLowerCase() === wanted) rows.unshift(row);
+    if (actor.actor.toLowerCase() === searchText) rows.unshift(row);
     else if (rows.length < limit) rows.push(row);
   }
   rows.length = Math.min(rows.length, limit);
-  return { rows, leftOut: found - rows.length };
+  return { rows, omittedActors: found - rows.length };
 }
 
 /** Actors of a group whose name or state contains a text. */
 export function filterGroup({ actors }: ActorGroup, text: string): readonly ActorSnapshot[] {
-  const wanted = text.trim().toLowerCase();
-  return wanted === '' ? actors : actors.filter((actor) => matches(actor, wanted));
+  const searchText = text.trim().toLowerCase();
+  return searchText === '' ? actors : actors.filter((actor) => matches(actor, searchText));
 }
 
-function matches({ actor, state }: ActorSnapshot, wanted: string): boolean {
-  return actor.toLowerCase().includes(wanted) || stateInWords(state).toLowerCase().includes(wanted);
+function matches({ actor, state }: ActorSnapshot, searchText: string): boolean {
+  return actor.toLowerCase().includes(searchText) || stateText(state).toLowerCase().includes(searchText);
 }
 
 interface Kin {

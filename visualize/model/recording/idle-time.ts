@@ -6,12 +6,12 @@ export interface IdleTime {
 }
 
 /** Shorter pauses belong to the activity, such as a drain or a back-off. */
-const leastMs = 120_000;
+const minIdleMs = 120_000;
 /** Width of a fold, enough for its duration, unless there are too many folds. */
 const foldPixels = 62;
-const fewestPixels = 14;
+const minFoldPixels = 14;
 /** Maximum share of the timeline's width that folds take. */
-const mostOfWidth = 0.5;
+const maxWidthShare = 0.5;
 
 export class IdleTimes {
   readonly #found: IdleTime[] = [];
@@ -19,14 +19,14 @@ export class IdleTimes {
 
   /** Records a change on the timeline. Calls must be in the order of time. */
   note(t: number): void {
-    if (this.#last !== undefined && t - this.#last >= leastMs) this.#found.push({ from: this.#last, to: t });
+    if (this.#last !== undefined && t - this.#last >= minIdleMs) this.#found.push({ from: this.#last, to: t });
     this.#last = t;
   }
 
   /** Idle times up to `end`, including one that is still open then. */
   until(end: number): readonly IdleTime[] {
     const last = this.#last;
-    return last !== undefined && end - last >= leastMs ? [...this.#found, { from: last, to: end }] : this.#found;
+    return last !== undefined && end - last >= minIdleMs ? [...this.#found, { from: last, to: end }] : this.#found;
   }
 }
 
@@ -36,16 +36,16 @@ export function foldsOf(
   whole: { readonly from: number; readonly to: number },
   width: number,
 ): { readonly folds: readonly IdleTime[]; readonly pixels: number } {
-  const most = Math.floor((width * mostOfWidth) / fewestPixels);
-  const longest = [...idle].sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, Math.max(0, most));
+  const maxFolds = Math.floor((width * maxWidthShare) / minFoldPixels);
+  const byLength = [...idle].sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, Math.max(0, maxFolds));
   let folded: IdleTime[] = [];
   let left = whole.to - whole.from;
-  for (const [i, each] of longest.entries()) {
+  for (const [i, each] of byLength.entries()) {
     left -= lengthOf(each);
     // Folds a pause only if it is much longer than the share of activity per fold.
-    if (lengthOf(each) >= (timesLonger * Math.max(left, 1)) / (i + 1)) folded = longest.slice(0, i + 1);
+    if (lengthOf(each) >= (timesLonger * Math.max(left, 1)) / (i + 1)) folded = byLength.slice(0, i + 1);
   }
-  const pixels = Math.min(foldPixels, (width * mostOfWidth) / Math.max(1, folded.length));
+  const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, folded.length));
   return { folds: folded.sort((a, b) => a.from - b.from), pixels };
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { maxLineLength } from '../../../src/debugger/trace/line-splitter.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
-import { TraceProblem, TraceStream } from './incoming-trace.ts';
+import { InvalidTraceLine, TraceParser } from './incoming-trace.ts';
 
 const header = headerWith();
 const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });
@@ -11,7 +11,7 @@ const always = (): boolean => true;
 test('a trace is read correctly from pieces of any length', () => {
   const text = lines(header, timer(1), timer(2), timer(3));
   for (const size of [1, 7, 50, 10_000]) {
-    const stream = new TraceStream();
+    const stream = new TraceParser();
     const seqs: number[] = [];
     for (let at = 0; at < text.length; at += size) {
       stream.push(text.slice(at, at + size));
@@ -25,7 +25,7 @@ test('a trace is read correctly from pieces of any length', () => {
 });
 
 test('the parser of a trace stops when requested, and continues at the same position', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(lines(header, ...Array.from({ length: 200 }, (_, i) => timer(i + 1))));
   const { records: first } = stream.read(() => false);
   expect(first.length).toBeLessThan(100);
@@ -34,7 +34,7 @@ test('the parser of a trace stops when requested, and continues at the same posi
 });
 
 test('an incomplete last line is skipped, and its number is reported', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
   expect(stream.read(always).records).toHaveLength(1);
   expect(stream.end().records).toEqual([]);
@@ -42,7 +42,7 @@ test('an incomplete last line is skipped, and its number is reported', () => {
 });
 
 test('a last line without newline is a record', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
   expect(stream.read(always).records).toHaveLength(1);
   expect(stream.end().records.map(({ seq }) => seq)).toEqual([2]);
@@ -50,14 +50,14 @@ test('a last line without newline is a record', () => {
 });
 
 test('an unreadable line is reported with its position, after the records before it were returned', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1]);
   expect(() => stream.read(always)).toThrow('line 3: the line is not valid JSON');
 });
 
 test('a line cut by a full disk, and the missing records after it, are skipped', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":\n${lines(timer(4), timer(5))}`);
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 4, 5]);
   expect(stream.end().records).toEqual([]);
@@ -74,13 +74,13 @@ test.each([
   ],
   ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
 ])('the parser of a trace rejects %s', (_, text, why) => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(text);
   const readAll = (): void => {
     while (stream.read(always).records.length > 0);
   };
-  expect(readAll).toThrow(TraceProblem);
-  const again = new TraceStream();
+  expect(readAll).toThrow(InvalidTraceLine);
+  const again = new TraceParser();
   again.push(text);
   expect(() => {
     while (again.read(always).records.length > 0);
@@ -88,16 +88,16 @@ test.each([
 });
 
 test('the header of a rotated part of the same run is skipped', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(lines(header, timer(1), header, timer(2)));
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 2]);
 });
 
 test('each record is returned with its text in the current format', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(lines(header, timer(1), timer(2)));
   expect(stream.read(always).lines.map((line) => JSON.parse(line))).toEqual([timer(1), timer(2)]);
-  const older = new TraceStream();
+  const older = new TraceParser();
   const { level: _, machines: __, ...first } = { ...header, version: 1 };
   const step = { seq: 1, t: 0, kind: 'transition', actor: 'a', from: 'x', to: 'y', cause: 'go' };
   older.push(lines(first, step));
@@ -115,7 +115,7 @@ test('each record is returned with its text in the current format', () => {
 test('a long line in many pieces is parsed in linear time', () => {
   const text = 'x'.repeat(20_000_000);
   const line = lines({ seq: 1, t: 0, kind: 'log', actor: 'a', level: 'info', text });
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(lines(header));
   let records = 0;
   for (let at = 0; at < line.length; at += 2_000) {
@@ -126,7 +126,7 @@ test('a long line in many pieces is parsed in linear time', () => {
 });
 
 test('a line longer than any record is reported before it fills the memory', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(lines(header, timer(1)));
   expect(stream.read(always).records).toHaveLength(1);
   const piece = 'x'.repeat(1_000_000);
@@ -141,7 +141,7 @@ test('a line longer than any record is reported before it fills the memory', () 
 });
 
 test('an infinite time is invalid', () => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(`${lines(header)}{"seq":1,"t":1e999,"kind":"timer","actor":"a","timer":"b"}\n`);
   expect(() => stream.read(always)).toThrow("line 2: invalid field 't' of the timer record: Infinity");
 });

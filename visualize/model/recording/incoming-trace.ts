@@ -3,12 +3,12 @@ import { notJson, TraceLineReader } from '../../../src/debugger/trace/trace-line
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
 /** An error in a line of a trace. The records before it are valid. */
-export class TraceProblem extends Error {
+export class InvalidTraceLine extends Error {
   readonly line: number;
 
   constructor(line: number, why: string) {
     super(`line ${line}: ${why}`);
-    this.name = 'TraceProblem';
+    this.name = 'InvalidTraceLine';
     this.line = line;
   }
 }
@@ -20,9 +20,9 @@ export interface Incoming {
 }
 
 /**
- * Parses lines. {@link TraceStream.push} adds text; {@link TraceStream.read} returns records and stops on request, so that the page stays responsive.
+ * Parses lines. {@link TraceParser.push} adds text; {@link TraceParser.read} returns records and stops on request, so that the page stays responsive.
  */
-export class TraceStream {
+export class TraceParser {
   header: TraceHeader | undefined;
   /** Numbers of incomplete lines. A crash leaves the last line incomplete, a full disk one in the middle. */
   readonly cutOff: number[] = [];
@@ -33,7 +33,7 @@ export class TraceStream {
   #line = 0;
   #lastSeq = 0;
   /** A line that is not JSON. If records after it are missing, it was cut off by the writer. */
-  #half: { readonly line: number; readonly why: string } | undefined;
+  #incompleteLine: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
     this.#lines.push(text);
@@ -42,7 +42,7 @@ export class TraceStream {
   /**
    * Returns available records while `goOn` returns true. An empty list means that no complete line is left.
    *
-   * @throws TraceProblem for an invalid line, after the records before it were returned
+   * @throws InvalidTraceLine for an invalid line, after the records before it were returned
    */
   read(goOn: () => boolean): Incoming {
     if (this.#problem !== undefined) throw this.#problem;
@@ -77,7 +77,7 @@ export class TraceStream {
       this.#line++;
       this.cutOff.push(this.#line);
     }
-    if (this.#half !== undefined) this.cutOff.unshift(this.#half.line);
+    if (this.#incompleteLine !== undefined) this.cutOff.unshift(this.#incompleteLine.line);
     return nothing;
   }
 
@@ -85,7 +85,7 @@ export class TraceStream {
     try {
       return this.#lines.next();
     } catch (error) {
-      throw error instanceof LineTooLong ? new TraceProblem(this.#line + 1, error.message) : error;
+      throw error instanceof LineTooLong ? new InvalidTraceLine(this.#line + 1, error.message) : error;
     }
   }
 
@@ -94,23 +94,28 @@ export class TraceStream {
     if (text === '') return undefined;
     const line = this.#reader.read(text);
     if (typeof line === 'string') {
-      if (line !== notJson || this.header === undefined) throw new TraceProblem(this.#line, line);
-      this.#half ??= { line: this.#line, why: line };
+      if (line !== notJson || this.header === undefined) throw new InvalidTraceLine(this.#line, line);
+      this.#incompleteLine ??= { line: this.#line, why: line };
       return undefined;
     }
     if (line.kind === 'header') {
       this.#takeHeader(line);
       return undefined;
     }
-    if (this.header === undefined) throw new TraceProblem(this.#line, `a ${line.kind} record comes before the header`);
+    if (this.header === undefined)
+      throw new InvalidTraceLine(this.#line, `a ${line.kind} record comes before the header`);
     if (line.seq <= this.#lastSeq) {
-      throw new TraceProblem(this.#line, `records out of order: record ${line.seq} follows record ${this.#lastSeq}`);
+      throw new InvalidTraceLine(
+        this.#line,
+        `records out of order: record ${line.seq} follows record ${this.#lastSeq}`,
+      );
     }
-    if (this.#half !== undefined) {
+    if (this.#incompleteLine !== undefined) {
       // No record is missing, so the line is not an incomplete record but an error.
-      if (line.seq === this.#lastSeq + 1) throw new TraceProblem(this.#half.line, this.#half.why);
-      this.cutOff.push(this.#half.line);
-      this.#half = undefined;
+      if (line.seq === this.#lastSeq + 1)
+        throw new InvalidTraceLine(this.#incompleteLine.line, this.#incompleteLine.why);
+      this.cutOff.push(this.#incompleteLine.line);
+      this.#incompleteLine = undefined;
     }
     this.#lastSeq = line.seq;
     return line;
@@ -124,7 +129,7 @@ export class TraceStream {
     // A rotated trace repeats its header; a header of another program is an error.
     const { program, pid, startedAt } = this.header;
     if (header.program !== program || header.pid !== pid || header.startedAt !== startedAt) {
-      throw new TraceProblem(this.#line, 'second header: another run starts here; split the file');
+      throw new InvalidTraceLine(this.#line, 'second header: another run starts here; split the file');
     }
   }
 }

@@ -10,25 +10,26 @@ export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, 
   const named = record.kind === 'event' ? record.event.name : undefined;
   const actors = record.kind === 'event' ? [record.to, record.from] : [record.actor];
   const names = [...(typeof named === 'string' ? [named] : []), ...actors.map((actor) => actor.split('/')[0]!)];
-  const own = names.find((name) => lanes.some((lane) => lane.name === name));
+  const actorLane = names.find((name) => lanes.some((lane) => lane.name === name));
   return (
-    own ?? lanes.find(({ marks }) => marks[firstAfter(marks, (mark) => mark.index >= index)]?.index === index)?.name
+    actorLane ??
+    lanes.find(({ marks }) => marks[firstAfter(marks, (mark) => mark.index >= index)]?.index === index)?.name
   );
 }
 
 /** The lane with the last bad mark up to a place, else with the first one after it. */
 export function badLaneAt(lanes: readonly Lane[], index: number): string | undefined {
-  let before: { lane: string; index: number } | undefined;
-  let after: { lane: string; index: number } | undefined;
+  let lastBad: { lane: string; index: number } | undefined;
+  let nextBad: { lane: string; index: number } | undefined;
   for (const { name, marks } of lanes) {
     const behind = firstAfter(marks, (mark) => mark.index > index);
     const last = marks.slice(0, behind).findLast(isBad);
-    if (last !== undefined && last.index >= (before?.index ?? -1)) before = { lane: name, index: last.index };
+    if (last !== undefined && last.index >= (lastBad?.index ?? -1)) lastBad = { lane: name, index: last.index };
     const next = marks.find((mark, at) => at >= behind && isBad(mark));
-    if (next !== undefined && next.index < (after?.index ?? Number.POSITIVE_INFINITY))
-      after = { lane: name, index: next.index };
+    if (next !== undefined && next.index < (nextBad?.index ?? Number.POSITIVE_INFINITY))
+      nextBad = { lane: name, index: next.index };
   }
-  return (before ?? after)?.lane;
+  return (lastBad ?? nextBad)?.lane;
 }
 
 export function badBetween({ marks }: Lane, from: number, to: number): number {

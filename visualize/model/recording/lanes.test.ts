@@ -112,11 +112,11 @@ test('signals, changes, restarts and retries are marks, and a failure is one on 
 });
 
 test('an epoch that the supervisor marks as doomed has one mark', () => {
-  const doomed: TraceBody = {
+  const orphaned: TraceBody = {
     ...enters('supervisor', 'running.settled'),
     change: [{ path: '/epochs', value: [{ name: 'epoch-1', doomed: true }] }],
   } as TraceBody;
-  const lanes = lanesOf([spawn('supervisor', 'supervisor'), spawn('epoch-1', 'epoch'), doomed, doomed]);
+  const lanes = lanesOf([spawn('supervisor', 'supervisor'), spawn('epoch-1', 'epoch'), orphaned, orphaned]);
   expect(named(lanes, 'epoch-1').marks).toHaveLength(1);
 });
 
@@ -201,7 +201,7 @@ test('a machine without lane definitions has a lane for each actor, with the nam
     ['locked', 10, 20],
     ['open', 20, 30],
   ]);
-  expect(['locked', 'open', 'live'].map((phase) => lanes.toneOf(phase))).toEqual([0, 1, undefined]);
+  expect(['locked', 'open', 'live'].map((phase) => lanes.colourOf(phase))).toEqual([0, 1, undefined]);
 });
 
 test('of ten thousand actors of a machine without lane definitions, the first have lanes and the others are counted', () => {

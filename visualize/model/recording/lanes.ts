@@ -4,7 +4,7 @@ import type { Deviation } from '../../../src/debugger/check/check.ts';
 import { fieldAt, fillTemplate, matchesConditions, stepOf } from '../../../src/debugger/trace/mark-text.ts';
 import { StateTags } from '../../../src/debugger/trace/state-tags.ts';
 import type { ContextChange, TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
-import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
+import { actionText, deviationText, stateText } from './words.ts';
 
 export type { MarkKind };
 
@@ -12,7 +12,7 @@ export type { MarkKind };
 export type Phase = string;
 
 /** A time range of a bar. `to` is absent while it lasts. */
-export interface Span {
+export interface PhaseSpan {
   readonly from: number;
   to?: number;
   readonly phase: Phase;
@@ -33,22 +33,22 @@ export interface Lane {
   readonly name: string;
   readonly title: string;
   /** Sorted by time, without overlap. */
-  readonly spans: Span[];
+  readonly spans: PhaseSpan[];
   readonly marks: Mark[];
   /** Changes of a count, each from time `t`; empty if the lane counts nothing. */
   readonly counts: { readonly t: number; readonly n: number }[];
 }
 
 /** Further actors of a machine without lane definitions are counted. */
-const mostLanesByDefault = 24;
+const maxLanesByDefault = 24;
 /** Actors of further machines without definition share one entry. */
 export const maxUnknownMachines = 100;
 /** Includes machines with a lane for each actor; further actors are counted. */
 export const maxActorLanes = 50_000;
 const program = 'program';
-const tones = 6;
+const maxColours = 6;
 
-interface Shown {
+interface MachineDisplay {
   readonly name: string;
   readonly place: number;
   readonly timeline: Timeline;
@@ -62,7 +62,7 @@ interface Shown {
 }
 
 interface ActorLane {
-  readonly lane: Lane;
+  readonly createLane: Lane;
   readonly place: number;
 }
 
@@ -72,8 +72,8 @@ export class Lanes {
   version = 0;
   readonly phases = new Set<Phase>();
   readonly kinds = new Set<MarkKind>();
-  readonly #tones = new Map<Phase, number>();
-  readonly #departures = lane('departures', 'deviations');
+  readonly #colours = new Map<Phase, number>();
+  readonly #deviations = lane('departures', 'deviations');
   /** Lanes that a definition names, in display order. */
   readonly #named = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
@@ -81,10 +81,10 @@ export class Lanes {
   #sorted: readonly ActorLane[] = [];
   readonly #machines = new Map<string, string | undefined>();
   readonly #tags: StateTags;
-  readonly #shown = new Map<string, Shown>();
+  readonly #displayRules = new Map<string, MachineDisplay>();
   readonly #unknown = new Set<string>();
   /** Entry that all further ones share. */
-  readonly #others = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
+  readonly #otherMachines = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
   /** Types of events that are steps of a process or set its title; most are neither. */
   readonly #stepEvents = new Set<string>();
@@ -98,7 +98,7 @@ export class Lanes {
     for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
       const isStateless = states.length === 1;
-      this.#shown.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
+      this.#displayRules.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
       }
@@ -127,26 +127,28 @@ export class Lanes {
   /** Named lanes with content or that are always shown, followed by lanes of actors in the order of their machines. */
   get lanes(): readonly Lane[] {
     if (this.#sorted.length !== this.#actors.size) {
-      this.#sorted = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
+      this.#sorted = [...this.#actors.values()].sort(
+        (a, b) => a.place - b.place || byNumber(a.createLane, b.createLane),
+      );
     }
     const happenings = this.#named.get(program)!;
     return [
-      ...[this.#departures, happenings].filter((found) => !isEmpty(found)),
+      ...[this.#deviations, happenings].filter((found) => !isEmpty(found)),
       ...[...this.#named.values()].filter((found) => found !== happenings),
-      ...this.#sorted.map((found) => found.lane),
+      ...this.#sorted.map((found) => found.createLane),
     ];
   }
 
   /** The phase of an actor that has a lane and a machine with tags for phases of a life. */
   phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
-    const shown = this.#shownOf(machine);
+    const shown = this.#displayRulesOf(machine);
     if (shown === undefined || !shown.hasLife || !hasLanes(shown)) return undefined;
     return this.#phaseIn(machine!, state);
   }
 
   /** Number of the colour for a phase that no tag defines; colours are assigned in turn. */
-  toneOf(phase: Phase): number | undefined {
-    return this.#tones.get(phase);
+  colourOf(phase: Phase): number | undefined {
+    return this.#colours.get(phase);
   }
 
   feed(record: TraceRecord, index: number): void {
@@ -155,7 +157,7 @@ export class Lanes {
         const { actor, parent, machine, t } = record;
         this.#machines.set(actor, machine);
         this.#began(actor, machine, '', t, t, index);
-        this.#work(actor, parent, (on, phase) => this.#open(on, phase, t, index));
+        this.#reportWork(actor, parent, (on, phase) => this.#open(on, phase, t, index));
         break;
       }
       case 'transition':
@@ -169,13 +171,7 @@ export class Lanes {
         this.#ended(record, index);
         break;
       case 'unexpected':
-        this.#mark(
-          this.#named.get(program)!,
-          record.t,
-          index,
-          'failure',
-          `${record.actor}: ${happeningInWords(record)}`,
-        );
+        this.#mark(this.#named.get(program)!, record.t, index, 'failure', `${record.actor}: ${actionText(record)}`);
         break;
       case 'timer': {
         const { marks = [] } = this.#timelineOf(record.actor) ?? {};
@@ -190,8 +186,8 @@ export class Lanes {
     }
   }
 
-  depart(departure: Deviation, index: number): void {
-    this.#mark(this.#departures, departure.message.t, index, 'departure', departureInOneLine(departure));
+  addDeviation(deviation: Deviation, index: number): void {
+    this.#mark(this.#deviations, deviation.message.t, index, 'departure', deviationText(deviation));
   }
 
   /** Handles an event that may begin or end a process step of its receiver. */
@@ -200,18 +196,24 @@ export class Lanes {
     if (process === undefined) return;
     if (process.title?.event === event.type) this.#processTitles.set(to, fillTemplate(process.title.text, event));
     const known = this.#actors.get(to);
-    const last = known?.lane.spans.at(-1);
+    const last = known?.createLane.spans.at(-1);
     const rule = stepOf(process.steps, event, last?.to === undefined ? last?.phase : undefined);
     if (rule === undefined) return;
     if (rule.step === undefined) {
-      this.#close(known?.lane, t);
+      this.#close(known?.createLane, t);
       return;
     }
     if (known === undefined && this.#actors.size >= maxActorLanes) return;
-    const shown = this.#shownOf(this.#machines.get(to))!;
-    const found = known ?? { lane: lane(to, this.#processTitles.get(to) ?? to), place: shown.place };
+    const shown = this.#displayRulesOf(this.#machines.get(to))!;
+    const found = known ?? { createLane: lane(to, this.#processTitles.get(to) ?? to), place: shown.place };
     this.#actors.set(to, found);
-    this.#open(found.lane, rule.step, t, index, rule.text === undefined ? undefined : fillTemplate(rule.text, event));
+    this.#open(
+      found.createLane,
+      rule.step,
+      t,
+      index,
+      rule.text === undefined ? undefined : fillTemplate(rule.text, event),
+    );
   }
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
@@ -249,9 +251,9 @@ export class Lanes {
         if (typeof item === 'object' && item !== null && matchesConditions(rule, item))
           now.set(fillTemplate(rule.text, item), item);
       }
-      const before = this.#itemsSeen.get(rule)?.get(actor);
+      const seenItems = this.#itemsSeen.get(rule)?.get(actor);
       for (const [words, item] of now) {
-        if (before?.has(words) !== true) this.#markBy(rule, { actor, ...item }, t, index);
+        if (seenItems?.has(words) !== true) this.#markBy(rule, { actor, ...item }, t, index);
       }
       const ofRule = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
       this.#itemsSeen.set(rule, ofRule.set(actor, new Set(now.keys())));
@@ -268,32 +270,32 @@ export class Lanes {
     }
     const name = fillTemplate(rule.lane ?? program, fields);
     // In a merged trace, names of actors begin with the name of their program.
-    const [, around = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
-    const own = this.#actors.get(name) ?? this.#actors.get(`${around}${name}`);
-    const on = this.#named.get(name) ?? own?.lane ?? this.#named.get(program)!;
+    const [, programPrefix = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
+    const actorLane = this.#actors.get(name) ?? this.#actors.get(`${programPrefix}${name}`);
+    const on = this.#named.get(name) ?? actorLane?.createLane ?? this.#named.get(program)!;
     this.#mark(on, t, index, rule.kind, fillTemplate(rule.text, fields));
   }
 
   #ended({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
     const machine = this.#machines.get(actor);
-    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.lane, t);
+    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.createLane, t);
     else this.#count(machine, -1, t);
-    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.lane, t);
+    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.createLane, t);
     this.#processTitles.delete(actor);
     const at = actor.lastIndexOf('/');
-    this.#work(actor, at < 0 ? undefined : actor.slice(0, at), (on) => this.#close(on, t));
+    this.#reportWork(actor, at < 0 ? undefined : actor.slice(0, at), (on) => this.#close(on, t));
     this.#machines.delete(actor);
-    this.#shownOf(machine)?.byDefault.delete(actor);
+    this.#displayRulesOf(machine)?.byDefault.delete(actor);
     if (status === 'error' && machine !== undefined) {
       this.#mark(this.#named.get(program)!, t, index, 'failure', `${actor} failed: ${error ?? 'reason unknown'}`);
     }
   }
 
   #began(actor: string, machine: string | undefined, state: string, t: number, begin: number, index: number): void {
-    const shown = this.#shownOf(machine);
+    const shown = this.#displayRulesOf(machine);
     if (shown === undefined) return;
     const isKnownLane = this.#actors.has(actor);
-    if (shown.timeline.lane === undefined && (isKnownLane || shown.lanes < mostLanesByDefault)) {
+    if (shown.timeline.lane === undefined && (isKnownLane || shown.lanes < maxLanesByDefault)) {
       shown.byDefault.add(actor);
     }
     if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
@@ -301,33 +303,33 @@ export class Lanes {
   }
 
   /** A machine that is not in the header has the same entry as one without lane definitions. */
-  #shownOf(machine: string | undefined): Shown | undefined {
+  #displayRulesOf(machine: string | undefined): MachineDisplay | undefined {
     if (machine === undefined) return undefined;
-    const known = this.#shown.get(machine);
+    const known = this.#displayRules.get(machine);
     if (known !== undefined) return known;
-    if (this.#unknown.size === maxUnknownMachines) return this.#others;
-    const made = unknownMachine(machine, this.#shown.size);
+    if (this.#unknown.size === maxUnknownMachines) return this.#otherMachines;
+    const added = unknownMachine(machine, this.#displayRules.size);
     this.#unknown.add(machine);
-    this.#shown.set(machine, made);
-    return made;
+    this.#displayRules.set(machine, added);
+    return added;
   }
 
   #timelineOf(actor: string): Timeline | undefined {
-    return this.#shownOf(this.#machines.get(actor))?.timeline;
+    return this.#displayRulesOf(this.#machines.get(actor))?.timeline;
   }
 
   #hasLane(actor: string): boolean {
-    const shown = this.#shownOf(this.#machines.get(actor));
+    const shown = this.#displayRulesOf(this.#machines.get(actor));
     if (shown === undefined || (shown.timeline.lane !== 'each' && !shown.byDefault.has(actor))) return false;
     return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
   }
 
   /** Reports the bars that an effect represents while it lives. */
-  #work(actor: string, parent: string | undefined, tell: (on: Lane, phase: Phase) => void): void {
+  #reportWork(actor: string, parent: string | undefined, report: (on: Lane, phase: Phase) => void): void {
     if (parent === undefined || this.#machines.get(actor) !== undefined) return;
     for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
       const on = actor === `${parent}/${child}` ? this.#named.get(name) : undefined;
-      if (on !== undefined) tell(on, phase);
+      if (on !== undefined) report(on, phase);
     }
   }
 
@@ -335,31 +337,31 @@ export class Lanes {
     const tags = this.#tags.of(machine, state);
     const tagged = lifePhases.find((phase) => tags.has(phase));
     // An actor without a state is starting.
-    return tagged ?? (state === '' ? 'starting' : stateInWords(state));
+    return tagged ?? (state === '' ? 'starting' : stateText(state));
   }
 
   #enter(actor: string, state: string, t: number, index: number): void {
     const machine = this.#machines.get(actor)!;
-    const shown = this.#shownOf(machine)!;
+    const shown = this.#displayRulesOf(machine)!;
     let found = this.#actors.get(actor);
     if (found === undefined) {
-      found = { lane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: shown.place };
+      found = { createLane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: shown.place };
       this.#actors.set(actor, found);
       shown.lanes++;
     }
     if (state === '' && !shown.hasLife && !shown.isStateless) return;
     const phase = shown.isStateless ? 'running' : this.#phaseIn(machine, state);
-    const last = found.lane.spans.at(-1);
+    const last = found.createLane.spans.at(-1);
     if (last !== undefined && last.to === undefined && last.phase === phase) return;
-    this.#close(found.lane, t);
-    if (phase !== 'gone') this.#open(found.lane, phase, t, index);
+    this.#close(found.createLane, t);
+    if (phase !== 'gone') this.#open(found.createLane, phase, t, index);
   }
 
   #open(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
     this.#close(in_, t);
     in_.spans.push({ from: t, phase, index, ...(text !== undefined && { text }) });
     this.phases.add(phase);
-    if (!isLifePhase(phase) && !this.#tones.has(phase)) this.#tones.set(phase, this.#tones.size % tones);
+    if (!isLifePhase(phase) && !this.#colours.has(phase)) this.#colours.set(phase, this.#colours.size % maxColours);
     this.version++;
   }
 
@@ -377,11 +379,11 @@ export class Lanes {
   }
 
   #count(machine: string | undefined, change: 1 | -1, t: number): void {
-    const shown = this.#shownOf(machine);
-    const wanted = shown?.timeline.lane;
-    if (shown === undefined || wanted === 'none') return;
+    const shown = this.#displayRulesOf(machine);
+    const laneRule = shown?.timeline.lane;
+    if (shown === undefined || laneRule === 'none') return;
     const more = `more ${shown.name}`;
-    const [name, title] = typeof wanted === 'object' ? [wanted.count, wanted.count] : [more, more];
+    const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [more, more];
     const on = this.#named.get(name) ?? lane(name, title);
     this.#named.set(name, on);
     const { counts } = on;
@@ -393,7 +395,7 @@ export class Lanes {
   }
 }
 
-function unknownMachine(name: string, place: number): Shown {
+function unknownMachine(name: string, place: number): MachineDisplay {
   return { name, place, timeline: {}, hasLife: false, isStateless: false, byDefault: new Set(), lanes: 0 };
 }
 
@@ -401,7 +403,7 @@ function isLifePhase(phase: Phase): boolean {
   return phase === 'building' || (lifePhases as readonly string[]).includes(phase);
 }
 
-function hasLanes({ timeline }: Shown): boolean {
+function hasLanes({ timeline }: MachineDisplay): boolean {
   return timeline.lane === undefined || timeline.lane === 'each';
 }
 
@@ -419,8 +421,8 @@ function isEmpty({ spans, marks }: Lane): boolean {
 }
 
 /** Sorts epoch-2 before epoch-10, and epoch-1b after epoch-1. */
-const names = new Intl.Collator('en', { numeric: true });
+const nameOrder = new Intl.Collator('en', { numeric: true });
 
 function byNumber(a: Lane, b: Lane): number {
-  return names.compare(a.name, b.name);
+  return nameOrder.compare(a.name, b.name);
 }

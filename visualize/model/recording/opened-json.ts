@@ -30,7 +30,7 @@ export function openedAtFirst(value: object, path: string, marked: Marked | unde
     for (let end = pointer.length; end > 0; end = pointer.lastIndexOf('/', end - 1)) withNew.add(pointer.slice(0, end));
   }
   const opened = new Set<string>();
-  let room = maxOpenedFields;
+  let remaining = maxOpenedFields;
   // Level by level, so that fields near the top are opened first.
   let level: (readonly [string, object])[] = [[path, value]];
   while (level.length > 0) {
@@ -40,8 +40,8 @@ export function openedAtFirst(value: object, path: string, marked: Marked | unde
         if (typeof field !== 'object' || field === null) continue;
         const pointer = pointerTo(outer, key);
         const count = Math.min(entryCount(field), maxJsonEntries);
-        if (count > room || (count > openUpTo && !withNew.has(pointer))) continue;
-        room -= count;
+        if (count > remaining || (count > openUpTo && !withNew.has(pointer))) continue;
+        remaining -= count;
         opened.add(pointer);
         next.push([pointer, field]);
       }

@@ -1,24 +1,24 @@
 /** Charts that ended a moment ago, which stay visible so that a step does not hide them at once. */
-import type { Recording } from './recording.ts';
+import type { PageRecording } from './recording.ts';
 
-export interface Departed {
+export interface RecentlyEnded {
   readonly actor: string;
   readonly status: 'done' | 'stopped' | 'error';
 }
 
 const shownForMs = 1_000;
 /** If many end at once, only the last ones are shown. */
-const atMost = 4;
+const maxShown = 4;
 /** A busy trace has thousands of records per second. */
-const lookedAt = 200;
+const maxCheckedRecords = 200;
 
-export function departed(recording: Recording, place: number): Departed[] {
+export function recentlyEnded(recording: PageRecording, place: number): RecentlyEnded[] {
   const living = recording.stateAt(place).actors;
-  const found: Departed[] = [];
+  const found: RecentlyEnded[] = [];
   const since = recording.timeAt(place) - shownForMs;
-  for (let index = place; index >= 0 && index > place - lookedAt; index--) {
+  for (let index = place; index >= 0 && index > place - maxCheckedRecords; index--) {
     const record = recording.recordAt(index)!;
-    if (record.t < since || found.length === atMost) break;
+    if (record.t < since || found.length === maxShown) break;
     // The name of an effect is `parent/effect`.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;
     if (!living.has(record.actor) && !found.some(({ actor }) => actor === record.actor)) {

@@ -77,17 +77,17 @@ test('the columns contain the same data as the records', () => {
   }
   for (const seq of [-1, 0, 97, 98, 9_999_999]) expect(store.indexOf(seq)).toBe(array.indexOf(seq));
   for (const actor of [...actors, 'nobody']) {
-    for (const before of [0, 1, 700, 2_999, 3_000, 9_999]) {
+    for (const beforeIndex of [0, 1, 700, 2_999, 3_000, 9_999]) {
       for (const from of [0, 650]) {
-        expect(store.lastIndexAbout(actor, ['step', 'spawn'], before, from)).toBe(
-          array.lastIndexAbout(actor, ['step', 'spawn'], before, from),
+        expect(store.lastIndexAbout(actor, ['step', 'spawn'], beforeIndex, from)).toBe(
+          array.lastIndexAbout(actor, ['step', 'spawn'], beforeIndex, from),
         );
       }
-      expect(store.lastIndexAbout(actor, ['transition'], before)).toBe(
-        array.lastIndexAbout(actor, ['transition'], before),
+      expect(store.lastIndexAbout(actor, ['transition'], beforeIndex)).toBe(
+        array.lastIndexAbout(actor, ['transition'], beforeIndex),
       );
-      const next = records.findIndex((one, at) => at > before && one.kind === 'step' && one.actor === actor);
-      expect(store.nextAbout(actor, ['step'], before)).toBe(next < 0 ? undefined : next);
+      const next = records.findIndex((one, at) => at > beforeIndex && one.kind === 'step' && one.actor === actor);
+      expect(store.nextAbout(actor, ['step'], beforeIndex)).toBe(next < 0 ? undefined : next);
     }
   }
 });
@@ -143,9 +143,9 @@ test('the record with which an actor entered its state is found in constant time
     { seq: 2, t: 0, kind: 'transition', actor: 'a', from: '', to: 'x', on: 'xstate.init' },
     ...steps,
   ]);
-  const looks = vi.spyOn(RecordStore.prototype, 'kindAt');
+  const kindReads = vi.spyOn(RecordStore.prototype, 'kindAt');
   expect(store.lastIndexAbout('a', ['spawn', 'transition'], 20_000)).toBe(1);
   expect(store.nextAbout('a', ['transition'], 5)).toBeUndefined();
-  expect(looks.mock.calls.length).toBeLessThan(10);
-  looks.mockRestore();
+  expect(kindReads.mock.calls.length).toBeLessThan(10);
+  kindReads.mockRestore();
 });

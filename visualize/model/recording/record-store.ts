@@ -9,8 +9,8 @@ import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.
 
 const blockLines = 256;
 /** A view reads a record several times, and those near it. */
-const keptRecords = 4_096;
-const firstRoom = 1_024;
+const maxCachedRecords = 4_096;
+const initialCapacity = 1_024;
 const nowhere = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
@@ -30,18 +30,18 @@ function withPlace(places: Places, index: number): Places {
 /** Append-only; a place is an index. */
 export class RecordStore implements RecordList {
   #length = 0;
-  #seqs = new Float64Array(firstRoom);
-  #times = new Float64Array(firstRoom);
-  #kinds = new Uint8Array(firstRoom);
+  #seqs = new Float64Array(initialCapacity);
+  #times = new Float64Array(initialCapacity);
+  #kinds = new Uint8Array(initialCapacity);
   /** Numbers of names: the actor that the record is about, the other actor of a message, and its type in XState or in the chart. */
-  #abouts = new Int32Array(firstRoom);
-  #others = new Int32Array(firstRoom);
-  #types = new Int32Array(firstRoom);
+  #abouts = new Int32Array(initialCapacity);
+  #otherActors = new Int32Array(initialCapacity);
+  #types = new Int32Array(initialCapacity);
   /** First and last record with this one as cause, and the next record with the same cause. */
-  #firstLed = new Int32Array(firstRoom);
-  #lastLed = new Int32Array(firstRoom);
-  #nextLed = new Int32Array(firstRoom);
-  #begins = new Int32Array(firstRoom);
+  #firstLed = new Int32Array(initialCapacity);
+  #lastLed = new Int32Array(initialCapacity);
+  #nextLed = new Int32Array(initialCapacity);
+  #begins = new Int32Array(initialCapacity);
   readonly #blocks: string[] = [];
   #lines: string[] = [];
   readonly #names: string[] = [];
@@ -52,8 +52,8 @@ export class RecordStore implements RecordList {
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
   /** Consequences whose cause is not in the trace, or not before them. */
-  readonly #oddlyLed = new Map<number, number[]>();
-  readonly #keptPlaces = new Int32Array(keptRecords).fill(nowhere);
+  readonly #consequencesOfUnknownCause = new Map<number, number[]>();
+  readonly #keptPlaces = new Int32Array(maxCachedRecords).fill(nowhere);
   readonly #kept: TraceRecord[] = [];
 
   constructor(header: Pick<TraceHeader, 'actors'>) {
@@ -80,11 +80,11 @@ export class RecordStore implements RecordList {
     else record.actor = name;
     this.#abouts[index] = about;
     const message = this.#messages.read(record);
-    this.#others[index] =
+    this.#otherActors[index] =
       message === undefined || record.kind === 'timer'
         ? nowhere
         : this.#numberOf(record.kind === 'stop' ? message.to : message.from);
-    if (record.kind === 'event') record.from = this.#names[this.#others[index]]!;
+    if (record.kind === 'event') record.from = this.#names[this.#otherActors[index]]!;
     const type = typeOf(record);
     this.#types[index] = type === undefined ? nowhere : this.#numberOf(type);
     this.#about[about] = withPlace(this.#about[about]!, index);
@@ -98,7 +98,7 @@ export class RecordStore implements RecordList {
 
   recordAt(index: number): TraceRecord | undefined {
     if (index < 0 || index >= this.#length) return undefined;
-    const slot = index % keptRecords;
+    const slot = index % maxCachedRecords;
     if (this.#keptPlaces[slot] !== index) {
       // Valid, because it was parsed before it was appended.
       this.#kept[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
@@ -133,7 +133,7 @@ export class RecordStore implements RecordList {
 
   /** The other actor of a message; `undefined` for other records, and for messages without a receiver. */
   otherAt(index: number): string | undefined {
-    return this.#names[this.#others[index]!];
+    return this.#names[this.#otherActors[index]!];
   }
 
   /** Type of an event, name of a timer, or event of a step. */
@@ -155,9 +155,13 @@ export class RecordStore implements RecordList {
     return firstIndex(this.#length, (at) => this.#times[at]! > t);
   }
 
-  lastIndexAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], beforeIndex: number, from = 0): number | undefined {
     const places = this.#placesAbout(actor, kinds);
-    for (let at = firstIndex(places.length, (i) => places[i]! >= before) - 1; at >= 0 && places[at]! >= from; at--) {
+    for (
+      let at = firstIndex(places.length, (i) => places[i]! >= beforeIndex) - 1;
+      at >= 0 && places[at]! >= from;
+      at--
+    ) {
       if (kinds.includes(this.kindAt(places[at]!))) return places[at];
     }
     return undefined;
@@ -174,7 +178,7 @@ export class RecordStore implements RecordList {
 
   /** Sorted indexes of the records with this one as cause. */
   ledTo(seq: number): readonly number[] {
-    const odd = this.#oddlyLed.get(seq) ?? [];
+    const odd = this.#consequencesOfUnknownCause.get(seq) ?? [];
     const index = this.indexOf(seq);
     const found: number[] = [];
     for (let at = index === undefined ? nowhere : this.#firstLed[index]!; at !== nowhere; at = this.#nextLed[at]!) {
@@ -204,8 +208,8 @@ export class RecordStore implements RecordList {
   #lead(cause: number, index: number): void {
     const from = this.indexOf(cause);
     if (from === undefined || from === index) {
-      const odd = this.#oddlyLed.get(cause);
-      if (odd === undefined) this.#oddlyLed.set(cause, [index]);
+      const odd = this.#consequencesOfUnknownCause.get(cause);
+      if (odd === undefined) this.#consequencesOfUnknownCause.set(cause, [index]);
       else odd.push(index);
     } else if (this.#firstLed[from] === nowhere) {
       this.#firstLed[from] = index;
@@ -217,8 +221,8 @@ export class RecordStore implements RecordList {
   }
 
   #keepLine(line: string, index: number): void {
-    const before = this.#lines.length === 0 ? undefined : this.#lines.at(-1)!.length;
-    this.#begins[index] = before === undefined ? 0 : this.#begins[index - 1]! + before + 1;
+    const previousLength = this.#lines.length === 0 ? undefined : this.#lines.at(-1)!.length;
+    this.#begins[index] = previousLength === undefined ? 0 : this.#begins[index - 1]! + previousLength + 1;
     this.#lines.push(line);
     if (this.#lines.length < blockLines) return;
     this.#blocks.push(this.#lines.join('\n'));
@@ -226,21 +230,21 @@ export class RecordStore implements RecordList {
   }
 
   #grow(): void {
-    this.#seqs = twice(this.#seqs);
-    this.#times = twice(this.#times);
-    this.#kinds = twice(this.#kinds);
-    this.#abouts = twice(this.#abouts);
-    this.#others = twice(this.#others);
-    this.#types = twice(this.#types);
-    this.#firstLed = twice(this.#firstLed);
-    this.#lastLed = twice(this.#lastLed);
-    this.#nextLed = twice(this.#nextLed);
-    this.#begins = twice(this.#begins);
+    this.#seqs = withDoubledCapacity(this.#seqs);
+    this.#times = withDoubledCapacity(this.#times);
+    this.#kinds = withDoubledCapacity(this.#kinds);
+    this.#abouts = withDoubledCapacity(this.#abouts);
+    this.#otherActors = withDoubledCapacity(this.#otherActors);
+    this.#types = withDoubledCapacity(this.#types);
+    this.#firstLed = withDoubledCapacity(this.#firstLed);
+    this.#lastLed = withDoubledCapacity(this.#lastLed);
+    this.#nextLed = withDoubledCapacity(this.#nextLed);
+    this.#begins = withDoubledCapacity(this.#begins);
   }
 }
 
 /** Copies the values to an array of twice the capacity. */
-export function twice<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
+export function withDoubledCapacity<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
   const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
   more.set(values);
   return more;

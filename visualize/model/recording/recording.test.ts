@@ -3,8 +3,8 @@ import { parseDiagram } from '../../../src/debugger/diagram/parse.ts';
 import type { TraceBody, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
-import { departed } from './recently-ended.ts';
-import { Recording } from './recording.ts';
+import { recentlyEnded } from './recently-ended.ts';
+import { PageRecording } from './recording.ts';
 
 const header = headerWith();
 
@@ -15,9 +15,9 @@ function stamped(bodies: readonly TraceBody[]): TraceRecord[] {
 
 function recordingOf(
   bodies: readonly TraceBody[],
-  diagrams: ConstructorParameters<typeof Recording>[1] = [],
-): Recording {
-  const recording = new Recording(header, diagrams);
+  diagrams: ConstructorParameters<typeof PageRecording>[1] = [],
+): PageRecording {
+  const recording = new PageRecording(header, diagrams);
   recording.append(stamped(bodies));
   return recording;
 }
@@ -31,7 +31,7 @@ const enters = (actor: string, to: string, n = 0): TraceBody => ({
   on: 'e',
   change: [{ path: '/n', value: n }],
 });
-const told = (to: string, type: string, cause?: number): TraceBody => ({
+const eventTo = (to: string, type: string, cause?: number): TraceBody => ({
   kind: 'event',
   from: 'a',
   to,
@@ -55,9 +55,9 @@ test('the state at a place is the result of all records up to it, whatever the o
 
 test('different places have different state objects, also after the trace has grown', () => {
   const recording = recordingOf([spawn('a')]);
-  const before = recording.stateAt(0);
+  const previousState = recording.stateAt(0);
   recording.append([{ seq: 99, t: 999, ...enters('a', 'live') } as TraceRecord]);
-  expect(recording.stateAt(0)).toBe(before);
+  expect(recording.stateAt(0)).toBe(previousState);
   expect(recording.stateAt(0).actors.get('a')?.state).toBe('');
   expect(recording.stateAt(1).actors.get('a')?.state).toBe('live');
 });
@@ -83,10 +83,10 @@ test('a recording returns the time at which an actor entered its state, even if 
 
 test('a recording returns the consequences of a record', () => {
   const recording = recordingOf([
-    told('b', 'go'),
+    eventTo('b', 'go'),
     { ...enters('b', 'x'), cause: 10 } as TraceBody,
-    told('c', 'went', 10),
-    told('d', 'other', 12),
+    eventTo('c', 'went', 10),
+    eventTo('d', 'other', 12),
   ]);
   expect(recording.ledTo(10)).toEqual([1, 2]);
   expect(recording.ledTo(14)).toEqual([]);
@@ -104,16 +104,16 @@ test('deviations are found by their index, and by stepping from one to the next'
     'sequenceDiagram\n  participant a\n  participant b\n  a->>b: go.on\n  b->>a: went.on\n',
     'd.mmd',
   );
-  const wrong = told('b', 'not.declared');
+  const wrong = eventTo('b', 'not.declared');
   const recording = recordingOf(
-    [told('b', 'go.on'), wrong, { kind: 'event', from: 'b', to: 'a', event: { type: 'went.on' } }, wrong],
+    [eventTo('b', 'go.on'), wrong, { kind: 'event', from: 'b', to: 'a', event: { type: 'went.on' } }, wrong],
     [diagram],
   );
-  expect(recording.departures.map(({ index }) => index)).toEqual([1, 3]);
-  expect(recording.departureAt(1)).toMatchObject([{ kind: 'undeclared' }]);
-  expect(recording.departureAt(2)).toEqual([]);
-  expect([-1, 0, 1, 3].map((index) => recording.nextDeparture(index, 1))).toEqual([1, 1, 3, undefined]);
-  expect([4, 3, 1, 0].map((index) => recording.nextDeparture(index, -1))).toEqual([3, 1, undefined, undefined]);
+  expect(recording.deviations.map(({ index }) => index)).toEqual([1, 3]);
+  expect(recording.deviationsAt(1)).toMatchObject([{ kind: 'undeclared' }]);
+  expect(recording.deviationsAt(2)).toEqual([]);
+  expect([-1, 0, 1, 3].map((index) => recording.nextDeviation(index, 1))).toEqual([1, 1, 3, undefined]);
+  expect([4, 3, 1, 0].map((index) => recording.nextDeviation(index, -1))).toEqual([3, 1, undefined, undefined]);
   expect(recording.lanes.lanes.find(({ name }) => name === 'departures')?.marks.map(({ index }) => index)).toEqual([
     1, 3,
   ]);
@@ -130,13 +130,13 @@ test('an ended chart is shown for a moment, but an effect or a restarted chart i
     spawn('b'),
     ...Array.from({ length: 12 }, () => log('-')),
   ]);
-  expect(departed(recording, 3).map(({ actor }) => actor)).toEqual(['a', 'b']);
-  expect(departed(recording, 5)).toEqual([{ actor: 'a', status: 'stopped' }]);
-  expect(departed(recording, 17)).toEqual([]);
+  expect(recentlyEnded(recording, 3).map(({ actor }) => actor)).toEqual(['a', 'b']);
+  expect(recentlyEnded(recording, 5)).toEqual([{ actor: 'a', status: 'stopped' }]);
+  expect(recentlyEnded(recording, 17)).toEqual([]);
 });
 
 test('missing records are counted at their place', () => {
-  const recording = new Recording(header);
+  const recording = new PageRecording(header);
   const at = (seq: number): TraceRecord => ({ seq, t: seq, ...spawn(`a-${seq}`) }) as TraceRecord;
   recording.append([at(1), at(2), at(5)]);
   recording.append([at(6), at(16)]);
@@ -147,7 +147,7 @@ test('missing records are counted at their place', () => {
 });
 
 test('the cached states have no more entries than the trace has records, however many actors live', () => {
-  const recording = new Recording(header);
+  const recording = new PageRecording(header);
   const copies = vi.spyOn(TraceState.prototype, 'copy');
   const actors = 4_000;
   recording.append(stamped([...Array(actors).keys()].map((i) => spawn(`a-${i}`))));
@@ -168,7 +168,7 @@ test('the cached states have no more entries than the trace has records, however
 });
 
 test('of backward steps far from a cached state, only the first one replays all records between', () => {
-  const recording = new Recording(header);
+  const recording = new PageRecording(header);
   recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
   const applied = vi.spyOn(TraceState.prototype, 'apply');
   const cost = (place: number): number => {
@@ -186,5 +186,5 @@ test('findings are collected while the recording is read', () => {
     spawn('agent'),
     { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' } },
   ]);
-  expect(recording.verdicts.found).toMatchObject([{ rule: 'restart', weight: 'fine' }]);
+  expect(recording.findings.found).toMatchObject([{ rule: 'restart', weight: 'fine' }]);
 });

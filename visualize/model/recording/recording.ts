@@ -13,17 +13,17 @@ import { firstAfter } from './sorted.ts';
  * Minimum number of records between two checkpoints; more if there are more actors. Storing a checkpoint costs as much as its number of actors,
  * replaying as much as its number of records. All checkpoints together have at most as many entries as the trace has records.
  */
-const leastBetweenCheckpoints = 500;
+const minRecordsBetweenCheckpoints = 500;
 /** Views need the states before a place, at it, and after its consequences. */
-const keptStates = 6;
+const maxCachedStates = 6;
 
 /**
  * If more records than this are replayed for a state, the state this many records earlier is cached as well, because the next place is often earlier.
  */
-const keptBefore = 1_000;
+const cachedStateDistance = 1_000;
 
 /** Kinds of records that spawn an actor or change its state. */
-const changing = ['spawn', 'transition'] as const;
+const stateChangingKinds = ['spawn', 'transition'] as const;
 
 /** Missing records, before the first one or between two. */
 export interface Gap {
@@ -33,17 +33,17 @@ export interface Gap {
 }
 
 /** A deviation with the index of its record. */
-export interface PlacedDeparture {
+export interface PlacedDeviation {
   readonly index: number;
-  readonly departure: Deviation;
+  readonly deviation: Deviation;
 }
 
 /** The open trace. Append-only. A place is the index of the last record at that place; -1 is before the first record. */
-export class Recording implements RecordList {
+export class PageRecording implements RecordList {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
   readonly lanes: Lanes;
-  readonly verdicts: TraceFindings;
+  readonly findings: TraceFindings;
   /** Times without changes on the lanes. */
   readonly idle = new IdleTimes();
   readonly #records: RecordStore;
@@ -52,20 +52,20 @@ export class Recording implements RecordList {
   readonly #newest: TraceState;
   readonly #checker: TraceChecker;
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
-  readonly #departures: PlacedDeparture[] = [];
+  readonly #deviations: PlacedDeviation[] = [];
   readonly #machines = new Map<string, string>();
   readonly #stateless: ReadonlySet<string>;
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
   /** Recently requested states; the next request is usually near them. */
-  readonly #asked: { readonly index: number; readonly state: TraceState }[] = [];
+  readonly #requested: { readonly index: number; readonly state: TraceState }[] = [];
 
   /** A cached state a little before a requested one that is far from all checkpoints. */
   #near: { readonly index: number; readonly state: TraceState } | undefined;
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
-    this.verdicts = new TraceFindings(this);
+    this.findings = new TraceFindings(this);
     this.diagrams = diagrams;
     this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);
@@ -115,12 +115,12 @@ export class Recording implements RecordList {
     return this.#records.typeAt(index);
   }
 
-  lastIndexAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
-    return this.#records.lastIndexAbout(actor, kinds, before, from);
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], beforeIndex: number, from = 0): number | undefined {
+    return this.#records.lastIndexAbout(actor, kinds, beforeIndex, from);
   }
 
   /** Why an actor of this machine has no state to show. */
-  withoutState(machine: string | undefined): 'an effect' | 'no states' | 'not started' {
+  missingStateReason(machine: string | undefined): 'an effect' | 'no states' | 'not started' {
     if (machine === undefined) return 'an effect';
     return this.#stateless.has(machine) ? 'no states' : 'not started';
   }
@@ -135,8 +135,8 @@ export class Recording implements RecordList {
   }
 
   /** Messages that deviate from the diagrams, sorted by record. */
-  get departures(): readonly PlacedDeparture[] {
-    return this.#departures;
+  get deviations(): readonly PlacedDeviation[] {
+    return this.#deviations;
   }
 
   /** Diagrams that are not checked, because the program does not record messages that they contain. */
@@ -159,19 +159,19 @@ export class Recording implements RecordList {
     this.#records.append(record, line);
     this.#newest.apply(record);
     const since = index - this.#checkpoints.at(-1)!.index;
-    if (since >= Math.max(leastBetweenCheckpoints, this.#newest.size)) {
+    if (since >= Math.max(minRecordsBetweenCheckpoints, this.#newest.size)) {
       this.#checkpoints.push({ index, state: this.#newest.copy() });
     }
     const drawn = this.lanes.version;
     this.lanes.feed(record, index);
     if (record.kind === 'log') this.#logs.push(index);
     if (record.kind === 'spawn' && record.machine !== undefined) this.#machines.set(record.actor, record.machine);
-    for (const departure of this.#checker.feed(record)) {
-      this.#departures.push({ index, departure });
-      this.lanes.depart(departure, index);
+    for (const deviation of this.#checker.feed(record)) {
+      this.#deviations.push({ index, deviation });
+      this.lanes.addDeviation(deviation, index);
     }
     if (index === 0 || this.lanes.version !== drawn) this.idle.note(record.t);
-    this.verdicts.take(record);
+    this.findings.take(record);
   }
 
   /** Index of a record by its `seq`; `undefined` if it is not in the trace. */
@@ -191,15 +191,15 @@ export class Recording implements RecordList {
 
   /** Time at which an actor entered its state, by the trace's clock; `undefined` if that was before the trace. */
   inStateSince(actor: string, index: number): number | undefined {
-    const last = this.#records.lastIndexAbout(actor, changing, index + 1);
+    const last = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     return last === undefined ? undefined : this.timeAt(last);
   }
 
   /** First and last record during which an actor is in its state at a place; `undefined` before its spawn. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
-    const first = this.#records.lastIndexAbout(actor, changing, index + 1);
+    const first = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     if (first === undefined) return undefined;
-    return [first, (this.#records.nextAbout(actor, changing, index) ?? this.length) - 1];
+    return [first, (this.#records.nextAbout(actor, stateChangingKinds, index) ?? this.length) - 1];
   }
 
   ledTo(seq: number): readonly number[] {
@@ -213,27 +213,27 @@ export class Recording implements RecordList {
     return this.#logs.slice(first, end);
   }
 
-  departureAt(index: number): readonly Deviation[] {
-    const first = firstAfter(this.#departures, (departure) => departure.index >= index);
-    const end = firstAfter(this.#departures, (departure) => departure.index > index);
-    return this.#departures.slice(first, end).map(({ departure }) => departure);
+  deviationsAt(index: number): readonly Deviation[] {
+    const first = firstAfter(this.#deviations, (deviation) => deviation.index >= index);
+    const end = firstAfter(this.#deviations, (deviation) => deviation.index > index);
+    return this.#deviations.slice(first, end).map(({ deviation }) => deviation);
   }
 
   /** Index of the nearest deviation after (1) or before (-1) a place. */
-  nextDeparture(index: number, direction: 1 | -1): number | undefined {
+  nextDeviation(index: number, direction: 1 | -1): number | undefined {
     if (direction === 1) {
-      return this.#departures[firstAfter(this.#departures, (departure) => departure.index > index)]?.index;
+      return this.#deviations[firstAfter(this.#deviations, (deviation) => deviation.index > index)]?.index;
     }
-    return this.#departures[firstAfter(this.#departures, (departure) => departure.index >= index) - 1]?.index;
+    return this.#deviations[firstAfter(this.#deviations, (deviation) => deviation.index >= index) - 1]?.index;
   }
 
   /** State of every actor after the record at this place. Read-only; each place has its own object. */
   stateAt(index: number): TraceState {
-    const known = this.#asked.find((asked) => asked.index === index);
+    const known = this.#requested.find((requested) => requested.index === index);
     if (known !== undefined) return known.state;
     const state = index === this.length - 1 ? this.#newest.copy() : this.#replayTo(index);
-    this.#asked.unshift({ index, state });
-    this.#asked.length = Math.min(this.#asked.length, keptStates);
+    this.#requested.unshift({ index, state });
+    this.#requested.length = Math.min(this.#requested.length, maxCachedStates);
     return state;
   }
 
@@ -241,11 +241,11 @@ export class Recording implements RecordList {
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: begin } = this.#checkpoints[next - 1]!;
-    for (const known of this.#near === undefined ? this.#asked : [...this.#asked, this.#near]) {
+    for (const known of this.#near === undefined ? this.#requested : [...this.#requested, this.#near]) {
       if (known.index <= index && known.index > from) ({ index: from, state: begin } = known);
     }
     const state = begin.copy();
-    const near = index - from > 2 * keptBefore ? index - keptBefore : undefined;
+    const near = index - from > 2 * cachedStateDistance ? index - cachedStateDistance : undefined;
     for (let at = from + 1; at <= index; at++) {
       state.apply(this.#records.recordAt(at)!);
       if (at === near) this.#near = { index: at, state: state.copy() };

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openTrace, readRecords } from '../../../src/debugger/trace/read-trace.ts';
 import { type TraceRecord, traceVersion } from '../../../src/runtime/trace/trace.ts';
-import { TraceStream } from './incoming-trace.ts';
+import { TraceParser } from './incoming-trace.ts';
 import { Lanes } from './lanes.ts';
 
 const folder = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
 
 /** As the page reads it. */
-function streamed(file: string): { readonly stream: TraceStream; readonly records: readonly TraceRecord[] } {
-  const stream = new TraceStream();
+function streamed(file: string): { readonly stream: TraceParser; readonly records: readonly TraceRecord[] } {
+  const stream = new TraceParser();
   stream.push(readFileSync(join(folder, file), 'utf8'));
   return { stream, ...stream.read(() => true) };
 }
@@ -65,7 +65,7 @@ test('a trace of version 1, whose header has no machines, has a lane for each ac
 });
 
 test.each([traceVersion + 1, 0, 1.5, -1])('a trace of version %d is rejected with a hint', (version) => {
-  const stream = new TraceStream();
+  const stream = new TraceParser();
   stream.push(`{"kind":"header","version":${version},"program":"x","pid":1,"startedAt":""}\n`);
   expect(() => stream.read(() => true)).toThrow(/version .*use the chartpilot release/);
 });

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import {
   clockText,
-  durationInWords,
-  eventInWords,
-  recordInWords,
+  durationText,
+  eventText,
+  recordText,
   regionsOf,
-  stateInWords,
+  stateText,
   wallClockText,
   wallClockTicks,
 } from './words.ts';
@@ -23,7 +23,7 @@ test.each([
   [11_520_000, '3 h 12 min'],
   [-1_000, '−1.0 s'],
 ])('a duration of %d ms is formatted as %s', (ms, text) => {
-  expect(durationInWords(ms)).toBe(text);
+  expect(durationText(ms)).toBe(text);
 });
 
 test('a time of the clock always has the same precision', () => {
@@ -48,8 +48,8 @@ test('the wall clock has a date on other days than that of the start, and the ti
 });
 
 test('the text of a state has the innermost names, one for each region', () => {
-  expect(stateInWords('running.starting.beside the serving epoch')).toBe('beside the serving epoch');
-  expect(stateInWords('pushing.requests.none | pushing.contexts.idle')).toBe('none, idle');
+  expect(stateText('running.starting.beside the serving epoch')).toBe('beside the serving epoch');
+  expect(stateText('pushing.requests.none | pushing.contexts.idle')).toBe('none, idle');
   expect(regionsOf('')).toEqual([]);
 });
 
@@ -63,12 +63,12 @@ test.each([
   [{ kind: 'timer-started', actor: 'b', timer: 'backoff', state: 'x', ms: 200 }, 'b: timer backoff started: 200 ms'],
   [{ kind: 'stop', actor: 'b', status: 'error', error: 'boom' }, 'b: failed: boom'],
 ])('the text of the record %j is: %s', (body, text) => {
-  expect(recordInWords({ seq: 1, t: 0, ...body } as TraceRecord)).toBe(text);
+  expect(recordText({ seq: 1, t: 0, ...body } as TraceRecord)).toBe(text);
 });
 
 test('internal events of XState have readable names', () => {
-  expect(eventInWords('xstate.done.actor.prepare')).toBe('prepare done');
-  expect(eventInWords('xstate.error.actor.prepare')).toBe('prepare failed');
-  expect(eventInWords('xstate.init')).toBe('start');
-  expect(eventInWords('config.changed')).toBe('config.changed');
+  expect(eventText('xstate.done.actor.prepare')).toBe('prepare done');
+  expect(eventText('xstate.error.actor.prepare')).toBe('prepare failed');
+  expect(eventText('xstate.init')).toBe('start');
+  expect(eventText('config.changed')).toBe('config.changed');
 });

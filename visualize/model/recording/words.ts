@@ -3,8 +3,8 @@ import { subjectOf } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
 /** A duration: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
-export function durationInWords(ms: number): string {
-  if (ms < 0) return `−${durationInWords(-ms)}`;
+export function durationText(ms: number): string {
+  if (ms < 0) return `−${durationText(-ms)}`;
   if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1_000);
@@ -69,7 +69,7 @@ export function regionsOf(state: string): string[][] {
   return state === '' ? [] : state.split(' | ').map((path) => path.split('.'));
 }
 
-export function stateInWords(state: string): string {
+export function stateText(state: string): string {
   return regionsOf(state)
     .map((path) => path.at(-1)!)
     .join(', ');
@@ -79,34 +79,34 @@ export function stateInWords(state: string): string {
 export const actorOf = subjectOf;
 
 /** Whether a record is about an actor or involves it. */
-export function concerns(record: TraceRecord, actor: string): boolean {
+export function isAbout(record: TraceRecord, actor: string): boolean {
   if (record.kind === 'event') return record.to === actor || record.from === actor;
   return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
 }
 
 /** Text of a record without its actor: `settled → deciding`, `config.changed`. */
-export function happeningInWords(record: TraceRecord): string {
+export function actionText(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn':
       return record.machine === undefined ? 'started (effect)' : 'started';
     case 'event':
-      return `${eventInWords(record.event.type)}${record.undelivered === true ? ', not delivered' : ''}`;
+      return `${eventText(record.event.type)}${record.undelivered === true ? ', not delivered' : ''}`;
     case 'timer-started':
-      return `timer ${record.timer} started: ${durationInWords(record.ms)}`;
+      return `timer ${record.timer} started: ${durationText(record.ms)}`;
     case 'timer':
       return `timer ${record.timer} elapsed`;
     case 'transition':
       return record.from === ''
-        ? `started in ${stateInWords(record.to)}`
-        : `${stateInWords(record.from)} → ${stateInWords(record.to)}`;
+        ? `started in ${stateText(record.to)}`
+        : `${stateText(record.from)} → ${stateText(record.to)}`;
     case 'step':
-      return `no state change, on ${eventInWords(record.on)}`;
+      return `no state change, on ${eventText(record.on)}`;
     case 'effect':
       return `action ${record.effect}`;
     case 'stop':
       return record.status === 'error' ? `failed: ${record.error ?? 'reason unknown'}` : endings[record.status];
     case 'unexpected':
-      return `unexpected event ${eventInWords(record.on)} in state ${stateInWords(record.state)}`;
+      return `unexpected event ${eventText(record.on)} in state ${stateText(record.state)}`;
     case 'log':
       return record.text;
   }
@@ -115,14 +115,14 @@ export function happeningInWords(record: TraceRecord): string {
 const endings = { done: 'done', stopped: 'stopped' } as const;
 
 /** A record as a sentence: `cert-watcher → supervisor: config.changed`. */
-export function recordInWords(record: TraceRecord): string {
-  if (record.kind === 'event') return `${record.from} → ${record.to}: ${happeningInWords(record)}`;
+export function recordText(record: TraceRecord): string {
+  if (record.kind === 'event') return `${record.from} → ${record.to}: ${actionText(record)}`;
   if (record.kind === 'spawn' && record.parent !== undefined) return `${record.parent} started ${record.actor}`;
-  return `${record.actor}: ${happeningInWords(record)}`;
+  return `${record.actor}: ${actionText(record)}`;
 }
 
 /** Readable names of XState's internal events. */
-export function eventInWords(type: string): string {
+export function eventText(type: string): string {
   const [, timer] = /^xstate\.after\.([^.]+)\./.exec(type) ?? [];
   if (timer !== undefined) return `timer ${timer}`;
   const [, how, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(type) ?? [];
@@ -130,14 +130,14 @@ export function eventInWords(type: string): string {
   return type === 'xstate.init' ? 'start' : type;
 }
 
-export function departureInOneLine({ kind, message, expected, diagram }: Deviation): string {
-  const what = `${message.from} → ${message.to}: ${message.type}`;
-  if (kind === 'undeclared') return `${what} is in no sequence diagram, although both actors are`;
+export function deviationText({ kind, message, expected, diagram }: Deviation): string {
+  const text = `${message.from} → ${message.to}: ${message.type}`;
+  if (kind === 'undeclared') return `${text} is in no sequence diagram, although both actors are`;
   const [first] = expected;
   const instead = first === undefined ? '' : `; expected ${first.from} → ${first.to}: ${first.type}`;
   const rest = expected.length > 1 ? ` (or ${expected.length - 1} other)` : '';
   const where = diagram === undefined ? '' : ` (${diagram.file.split('/').at(-1)}:${diagram.line})`;
-  return `${what} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${instead}${rest}${where}`;
+  return `${text} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${instead}${rest}${where}`;
 }
 
 function two(n: number): string {

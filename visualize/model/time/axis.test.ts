@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { fitting, moved, showing, ticks, tickText, zoomed } from './axis.ts';
+import { completeView, moved, ticks, tickText, viewShowing, zoomed } from './axis.ts';
 
 const whole = { from: 0, to: 100_000 };
 
 test('zooming the timeline keeps the time under the pointer in place', () => {
-  const before = { from: 20_000, to: 60_000 };
-  const after = zoomed(before, 30_000, 0.5, whole);
+  const previous = { from: 20_000, to: 60_000 };
+  const after = zoomed(previous, 30_000, 0.5, whole);
   expect((30_000 - after.from) / (after.to - after.from)).toBeCloseTo(
-    (30_000 - before.from) / (before.to - before.from),
+    (30_000 - previous.from) / (previous.to - previous.from),
   );
   expect(after.to - after.from).toBeCloseTo(20_000);
 });
@@ -25,12 +25,12 @@ test('the view of the timeline cannot be moved beyond the ends of the trace', ()
 
 test('the view of the timeline moves only for a hidden time, which is then in its middle', () => {
   const view = { from: 10_000, to: 20_000 };
-  expect(showing(view, 15_000, whole)).toBe(view);
-  expect(showing(view, 50_000, whole)).toEqual({ from: 45_000, to: 55_000 });
+  expect(viewShowing(view, 15_000, whole)).toBe(view);
+  expect(viewShowing(view, 50_000, whole)).toEqual({ from: 45_000, to: 55_000 });
 });
 
 test('a trace with a single time has a view', () => {
-  const { from, to } = fitting(7, 7);
+  const { from, to } = completeView(7, 7);
   expect(to).toBeGreaterThan(from);
 });
 

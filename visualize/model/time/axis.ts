@@ -5,21 +5,21 @@ export interface View {
 }
 
 /** The trace's clock counts milliseconds. */
-const shortestMs = 5;
+const minViewMs = 5;
 const steps = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
   900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
 ];
 
 /** The complete trace, with a margin at both ends. */
-export function fitting(first: number, last: number): View {
-  const air = Math.max((last - first) * 0.01, shortestMs / 2);
+export function completeView(first: number, last: number): View {
+  const air = Math.max((last - first) * 0.01, minViewMs / 2);
   return { from: first - air, to: last + air };
 }
 
 /** Zooms and keeps the time `at` at the same position. A `factor` below 1 zooms in. */
 export function zoomed({ from, to }: View, at: number, factor: number, whole: View): View {
-  const length = Math.min(Math.max((to - from) * factor, shortestMs), whole.to - whole.from);
+  const length = Math.min(Math.max((to - from) * factor, minViewMs), whole.to - whole.from);
   const share = to === from ? 0.5 : (at - from) / (to - from);
   return within({ from: at - share * length, to: at + (1 - share) * length }, whole);
 }
@@ -28,7 +28,7 @@ export function moved({ from, to }: View, by: number, whole: View): View {
   return within({ from: from + by, to: to + by }, whole);
 }
 
-export function showing(view: View, t: number, whole: View): View {
+export function viewShowing(view: View, t: number, whole: View): View {
   if (t >= view.from && t <= view.to) return view;
   const length = view.to - view.from;
   return within({ from: t - length / 2, to: t + length / 2 }, whole);
@@ -46,8 +46,8 @@ export function ticks(
   width: number,
   apart = 90,
 ): { readonly step: number; readonly times: number[] } {
-  const least = ((to - from) * apart) / Math.max(width, 1);
-  const step = steps.find((candidate) => candidate >= least) ?? Math.ceil(least / 86_400_000) * 86_400_000;
+  const minStep = ((to - from) * apart) / Math.max(width, 1);
+  const step = steps.find((candidate) => candidate >= minStep) ?? Math.ceil(minStep / 86_400_000) * 86_400_000;
   const times: number[] = [];
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) times.push(t);
   return { step, times };

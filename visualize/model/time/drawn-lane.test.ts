@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Lane, Mark, Span } from '../recording/lanes.ts';
+import type { Lane, Mark, PhaseSpan } from '../recording/lanes.ts';
 import {
   barsOf,
   clustersOf,
@@ -24,7 +24,7 @@ const lane = (parts: Partial<Lane>): Lane => ({
 const axis = new TimeAxis(new FoldedClock([], 0), { from: 0, to: 1_000 }, 500);
 
 test('a bar is as long as its phase, and is cut at the ends of the view', () => {
-  const spans: Span[] = [
+  const spans: PhaseSpan[] = [
     { from: -500, to: 100, phase: 'starting', index: 0 },
     { from: 100, to: 300, phase: 'live', index: 1 },
     { from: 300, phase: 'draining', index: 2 },
@@ -38,7 +38,7 @@ test('a bar is as long as its phase, and is cut at the ends of the view', () => 
 });
 
 test('a lane has a limited number of bars without gaps, each in the colour of its longest phase', () => {
-  const spans = Array.from({ length: 50_000 }, (_, i): Span => {
+  const spans = Array.from({ length: 50_000 }, (_, i): PhaseSpan => {
     const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
     return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
   });
@@ -59,7 +59,7 @@ test('marks that are too close become one of the worst kind, with all titles tha
     mark(1_500, 'signal'),
   ];
   const clusters = clustersOf(lane({ marks }), axis);
-  expect(clusters.map(({ kind, marks: own }) => [kind, own.length])).toEqual([
+  expect(clusters.map(({ kind, marks: marksOfCluster }) => [kind, marksOfCluster.length])).toEqual([
     ['failure', 3],
     ['signal', 1],
   ]);
@@ -115,7 +115,7 @@ test('a mark has a label if it fits without covering the next mark or a bar', ()
     kind: 'restart',
     title: 'Decided: hot restart of epoch-1: configuration changed',
   });
-  const labels = (marks: readonly Mark[], spans: Span[] = []): string[] => {
+  const labels = (marks: readonly Mark[], spans: PhaseSpan[] = []): string[] => {
     const drawn = lane({ marks: [...marks], spans });
     return labelsOf(clustersOf(drawn, axis), barsOf(drawn, axis, 1_000), 500).map(({ text }) => text);
   };

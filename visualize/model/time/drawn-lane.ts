@@ -63,9 +63,9 @@ export function drawnLanes(
 ): { readonly lanes: readonly Lane[]; readonly leftOut: number } {
   if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
   const drawn = new Set(lanes.filter(({ name }) => name === chosen));
-  for (const isWanted of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
+  for (const isSelected of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
     for (let at = 0; at < lanes.length && drawn.size < maxDrawnLanes; at++)
-      if (isWanted(lanes[at]!)) drawn.add(lanes[at]!);
+      if (isSelected(lanes[at]!)) drawn.add(lanes[at]!);
   }
   return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
 }
@@ -97,7 +97,7 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
       const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
       const { text: _, ...merged } = last;
-      bars[bars.length - 1] = { ...merged, width, phase: longest(lengths), merged: last.merged + 1, to };
+      bars[bars.length - 1] = { ...merged, width, phase: phaseOfMaxLength(lengths), merged: last.merged + 1, to };
       continue;
     }
     bars.push({
@@ -115,8 +115,8 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
   return bars;
 }
 
-function longest(lengths: ReadonlyMap<Phase, number>): Phase {
-  return [...lengths].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
+function phaseOfMaxLength(lengths: ReadonlyMap<Phase, number>): Phase {
+  return [...lengths].reduce((maximum, next) => (next[1] > maximum[1] ? next : maximum))[0];
 }
 
 export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
@@ -154,9 +154,9 @@ export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string
 }
 
 /** `Decided: hot restart of epoch-1: configuration changed`, shortened step by step to `hot restart`. */
-function shorterAndShorter(title: string): string[] {
-  const said = title.replace(/^\w+: /, '');
-  return [title, said, said.split(': ')[0]!, said.split(/: | of /)[0]!];
+function shortenedTitles(title: string): string[] {
+  const shortTitle = title.replace(/^\w+: /, '');
+  return [title, shortTitle, shortTitle.split(': ')[0]!, shortTitle.split(/: | of /)[0]!];
 }
 
 export interface MarkLabel {
@@ -172,10 +172,10 @@ export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], wid
   return clusters.flatMap(({ x, kind, marks }, i) => {
     const from = x + besideMark;
     const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - besideMark);
-    const others = marks.length > 1 ? ` +${marks.length - 1}` : '';
+    const othersText = marks.length > 1 ? ` +${marks.length - 1}` : '';
     const { title } = marks.find((mark) => mark.kind === kind)!;
-    const found = shorterAndShorter(title)
-      .map((words) => words + others)
+    const found = shortenedTitles(title)
+      .map((words) => words + othersText)
       .find((words) => {
         const end = from + textWidth(words, labelFont);
         return end <= to && !bars.some((bar) => bar.x < end && bar.x + bar.width > from);

@@ -1,22 +1,22 @@
 /** Records when records were drawn, for tests and measurements. */
 
 /** `seq` of a record, and `Date.now()` after the frame that showed it was painted. */
-export interface Drawn {
+export interface DrawnRecord {
   readonly seq: number;
   readonly at: number;
 }
 
-const kept = 1_000;
+const maxDrawnRecords = 1_000;
 
 /** Records that were drawn most recently while following the trace, oldest first. */
-export const drawn: Drawn[] = [];
+export const drawn: DrawnRecord[] = [];
 
 /** Adds records after the current frame was painted. */
 export function noteDrawn(seqs: readonly number[]): void {
   afterPaint(() => {
     const at = Date.now();
-    for (const seq of seqs.slice(-kept)) drawn.push({ seq, at });
-    if (drawn.length > kept) drawn.splice(0, drawn.length - kept);
+    for (const seq of seqs.slice(-maxDrawnRecords)) drawn.push({ seq, at });
+    if (drawn.length > maxDrawnRecords) drawn.splice(0, drawn.length - maxDrawnRecords);
   });
 }
 
@@ -31,6 +31,6 @@ function afterPaint(then: () => void): void {
 }
 
 /** Lets the page draw and handle input before it continues. */
-export function nextTurn(): Promise<void> {
+export function yieldToBrowser(): Promise<void> {
   return new Promise(afterPaint);
 }

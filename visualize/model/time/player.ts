@@ -1,14 +1,14 @@
 /** Playback at the pace of the program, with idle times cut short. */
 
 /** Maximum wait in milliseconds for the next record at pace 1. */
-const longestGapMs = 1_500;
+const maxGapMs = 1_500;
 
 export const paces = [0.25, 1, 4, 16] as const;
 
 /** Milliseconds for which a record is shown until the next one, and the rate of the trace's clock in that time. */
 export function gapBetween(t: number, next: number, pace: number): { readonly ms: number; readonly rate: number } {
   const gap = Math.max(0, next - t);
-  const ms = Math.min(gap, longestGapMs) / pace;
+  const ms = Math.min(gap, maxGapMs) / pace;
   return { ms, rate: ms === 0 ? 0 : gap / ms };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import { foldsOf, IdleTimes } from '../recording/idle-time.ts';
-import { fitting } from './axis.ts';
+import { completeView } from './axis.ts';
 import { axisTicks, FoldedClock, foldedClock, TimeAxis } from './time-axis.ts';
 
 const hour = 3_600_000;
@@ -75,7 +75,7 @@ test('each restart of a week is wide enough to be read, and has its date', () =>
   const width = 1_300;
   const { folds, pixels } = foldsOf(restarts(14).until(end), whole, width);
   const clock = foldedClock(folds, pixels, whole, width);
-  const axis = new TimeAxis(clock, fitting(clock.shown(0), clock.shown(end)), width);
+  const axis = new TimeAxis(clock, completeView(clock.shown(0), clock.shown(end)), width);
   for (let i = 0; i < 14; i++) {
     const begin = i * 12 * hour;
     expect(axis.xOf(begin + 60_000) - axis.xOf(begin)).toBeGreaterThan(40);

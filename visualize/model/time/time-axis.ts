@@ -26,17 +26,17 @@ export class FoldedClock {
   }
 
   shown(t: number): number {
-    const before = this.folds[firstAfter(this.folds, ({ from }) => from > t) - 1];
-    if (before === undefined) return t;
-    const { from, to, shownFrom } = before;
+    const fold = this.folds[firstAfter(this.folds, ({ from }) => from > t) - 1];
+    if (fold === undefined) return t;
+    const { from, to, shownFrom } = fold;
     if (t >= to) return shownFrom + this.foldMs + (t - to);
     return shownFrom + ((t - from) / (to - from)) * this.foldMs;
   }
 
   timeOf(shown: number): number {
-    const before = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shown) - 1];
-    if (before === undefined) return shown;
-    const { from, to, shownFrom } = before;
+    const fold = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shown) - 1];
+    if (fold === undefined) return shown;
+    const { from, to, shownFrom } = fold;
     const into = shown - shownFrom;
     return into >= this.foldMs ? to + (into - this.foldMs) : from + (into / this.foldMs) * (to - from);
   }
@@ -114,13 +114,13 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   const starts = [undefined, ...axis.folds];
   const found: AxisTick[] = [];
   let free = Number.NEGATIVE_INFINITY;
-  for (const [i, before] of starts.entries()) {
+  for (const [i, previousFold] of starts.entries()) {
     const after = starts[i + 1];
-    const stretch = { from: before?.to ?? axis.from, to: after?.from ?? axis.to, end: after?.x ?? axis.width };
-    if (before !== undefined) {
-      const tick = tickBehindFold(axis, before, stretch.end, step, startedAt);
+    const stretch = { from: previousFold?.to ?? axis.from, to: after?.from ?? axis.to, end: after?.x ?? axis.width };
+    if (previousFold !== undefined) {
+      const tick = tickBehindFold(axis, previousFold, stretch.end, step, startedAt);
       if (tick !== undefined) found.push(tick);
-      free = (tick?.x ?? before.x + before.width) + labelPixels;
+      free = (tick?.x ?? previousFold.x + previousFold.width) + labelPixels;
     }
     const times = roundTimes(stretch.from, stretch.to, step).filter((t) => {
       const x = axis.xOf(t);
@@ -128,7 +128,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
       return x >= free && (after === undefined || x + labelPixels <= stretch.end);
     });
     const walls =
-      before === undefined
+      previousFold === undefined
         ? wallClockTicks(startedAt, times, step)
         : times.map((t) => timeOfDayText(startedAt, t, step));
     for (const [at, t] of times.entries()) {

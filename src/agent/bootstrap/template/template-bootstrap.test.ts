@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { errorWith } from '../../../../test/fixtures/error-details.ts';
-import { type Made, madeBootstrap } from '../../../../test/fixtures/generated-bootstrap.ts';
+import { type GeneratedBootstrap, generateBootstrap } from '../../../../test/fixtures/generated-bootstrap.ts';
 
-function render(template: string, { PROXY_CONFIG = '' } = {}): Made {
-  return madeBootstrap({
+function render(template: string, { PROXY_CONFIG = '' } = {}): GeneratedBootstrap {
+  return generateBootstrap({
     env: { ISTIO_BOOTSTRAP: '<folder>/template', PROXY_CONFIG },
     files: { template },
   });
@@ -58,7 +58,7 @@ test("§4.2 provides the values of Istio's template, equal to those of the built
     'statsdUdpAddress: "10.0.0.1:8125"',
     'runtimeValues: {flag: "true"}',
   ].join('\n');
-  const builtIn = madeBootstrap({ env: { PROXY_CONFIG } }).bootstrap;
+  const builtIn = generateBootstrap({ env: { PROXY_CONFIG } }).bootstrap;
   const { bootstrap, warnings } = render(istios, { PROXY_CONFIG });
   expect(bootstrap.stats_config.stats_matcher).toEqual(builtIn.stats_config.stats_matcher);
   expect(bootstrap.stats_config.stats_tags[0]).toEqual({ regex: String.raw`(mine=\.=(.*?);\.;)`, tag_name: 'mine' });

@@ -44,7 +44,7 @@ function leafProblem(leaf: Certificate, order: CertificateOrder, now: Date): str
   const { names, lifetimeMs, isForClients } = order;
   const { alternativeNames, extendedKeyUsage = [] } = leaf;
   if (!leaf.publicKey.equals(order.key)) return 'has another key than the request';
-  const { uris = [], dns = [], ips = [], others: otherNames = 0 } = alternativeNames ?? {};
+  const { uris = [], dns = [], ips = [], otherNames = 0 } = alternativeNames ?? {};
   if (otherNames > 0 || !sameNames(uris, names.uris) || !sameNames(dns, names.dns) || !sameNames(ips, names.ips)) {
     return `must have exactly the names ${[...names.uris, ...names.dns, ...names.ips].join(', ')}`;
   }

@@ -20,7 +20,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import { givenAuthority, servingAuthority } from '../../../../test/harness/given-authority.ts';
 import { type Certificate, readCertificate, readCertificates } from '../../../identity/certificate.ts';
 import { findPath } from '../../../identity/certificate-path.ts';
-import { makeRequest } from '../../../identity/certificate-request.ts';
+import { createRequest } from '../../../identity/certificate-request.ts';
 import { issueLeaf, issueRoot } from '../../../identity/issue.ts';
 import { svidProblems } from '../../../identity/x509-svid.ts';
 import { localTokenKey } from '../../xds/access/local-tokens.ts';
@@ -44,7 +44,7 @@ function clientOf(plane: ControlPlane, clientCertificate?: OwnCertificate): Clie
 
 /** @throws ServiceError */
 function requestCertificate(client: Client, fields: CertificateRequest): Promise<string[]> {
-  return requestCertificateChain(client, { csr: makeRequest(key, []), ...fields });
+  return requestCertificateChain(client, { csr: createRequest(key, []), ...fields });
 }
 
 async function failure(pending: Promise<unknown>): Promise<ServiceError> {
@@ -72,7 +72,7 @@ describe('CreateCertificate', () => {
   it('issues a certificate for the identity of the token, regardless of the names in the CSR', async () => {
     const plane = await serving();
     const bearer = await token();
-    const csr = makeRequest(key, ['spiffe://cluster.local/ns/istio-system/sa/istiod']);
+    const csr = createRequest(key, ['spiffe://cluster.local/ns/istio-system/sa/istiod']);
     const chain = await requestCertificate(clientOf(plane), { bearer, csr });
     const [leaf, root] = readCertificates(chain.join(''));
     expect(leaf!.alternativeNames?.uris).toEqual([cartUri]);
@@ -134,7 +134,7 @@ describe('CreateCertificate', () => {
     ['the CSR is empty', async () => ({ bearer: await token(), csr: '' }), status.INVALID_ARGUMENT],
     [
       'the CSR was modified',
-      async () => ({ bearer: await token(), csr: makeRequest(key, ['spiffe://a/b']).replace(/\n.{64}\n/, '\n') }),
+      async () => ({ bearer: await token(), csr: createRequest(key, ['spiffe://a/b']).replace(/\n.{64}\n/, '\n') }),
       status.INVALID_ARGUMENT,
     ],
     [
@@ -192,7 +192,7 @@ describe('CreateCertificate', () => {
   it('limits the requests of one connection, and returns a retry delay', async () => {
     const client = clientOf(await serving());
     const bearer = await token();
-    const csr = makeRequest(key, []);
+    const csr = createRequest(key, []);
     const all = await Promise.allSettled(Array.from({ length: 60 }, () => requestCertificate(client, { bearer, csr })));
     const refused = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as ServiceError] : []));
     expect(all.length - refused.length).toBeGreaterThanOrEqual(16);

@@ -3,7 +3,7 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
 import type { Certificate } from '../../../identity/certificate.ts';
-import { oneWorkloadOf, uriInMesh } from '../../../identity/spiffe-id.ts';
+import { singleWorkloadOf, uriInMesh } from '../../../identity/spiffe-id.ts';
 import { type ErrorCode, messageOf, withCode } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { type Authenticator, authenticate, type CallPeer } from '../../xds/access/authenticator.ts';
@@ -222,7 +222,7 @@ export class CertificateService {
       this.#options.logger.debug('caller.unauthenticated', { peer: peer.address, reason: authenticated.failure });
       throw new IssuanceRefusal(status.UNAUTHENTICATED, 'CLIENT_UNAUTHENTICATED', 'authentication failed');
     }
-    const identity = oneWorkloadOf(authenticated.identities);
+    const identity = singleWorkloadOf(authenticated.identities);
     if (identity === undefined)
       throw new IssuanceRefusal(
         status.PERMISSION_DENIED,

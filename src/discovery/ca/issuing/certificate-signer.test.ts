@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readCertificate } from '../../../identity/certificate.ts';
-import { makeRequest } from '../../../identity/certificate-request.ts';
+import { createRequest } from '../../../identity/certificate-request.ts';
 import { issueRoot } from '../../../identity/issue.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from '../authority-material.ts';
 import { CertificateSigner } from './certificate-signer.ts';
@@ -33,7 +33,7 @@ test('CertificateSigner runs its threads at low priority, without affecting othe
   const usualThreads = threads(usual + 10);
   signer.use(givenMaterial());
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
-  const order = { request: makeRequest(key, []), uri, ...life, endsAt: 0, client: 'one' };
+  const order = { request: createRequest(key, []), uri, ...life, endsAt: 0, client: 'one' };
   const result = await signer.sign(order);
   expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
   expect(threads(usual + 10)).toBe(usualThreads + 1);
@@ -43,7 +43,7 @@ test('CertificateSigner runs its threads at low priority, without affecting othe
 test("CertificateSigner delays a certificate behind another account's flood of RSA-4096 requests only by those in progress", async () => {
   signer.use(givenMaterial());
   const flood = generateKeyPairSync('rsa', { modulusLength: 4_096 }).privateKey;
-  const request = makeRequest(flood, []);
+  const request = createRequest(flood, []);
   const settled: string[] = [];
   const mallory = { request, uri: 'spiffe://cluster.local/ns/mallory/sa/one', ...life, endsAt: 0 };
   const flooding = Array.from({ length: 40 }, (_, connection) =>
@@ -51,7 +51,7 @@ test("CertificateSigner delays a certificate behind another account's flood of R
       signer.sign({ ...mallory, client: `connection ${connection}` }).then(() => settled.push('mallory')),
     ),
   );
-  const bank = { request: makeRequest(key, []), uri: 'spiffe://cluster.local/ns/bank/sa/pay', ...life };
+  const bank = { request: createRequest(key, []), uri: 'spiffe://cluster.local/ns/bank/sa/pay', ...life };
   const result = await signer.sign({ ...bank, endsAt: Date.now() + 3_600_000, client: 'bank' });
   expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
   // Two threads with two requests each, and one more of the flooding namespace.
@@ -64,12 +64,12 @@ test("CertificateSigner verifies that a CSR for an external signer contains only
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey;
   const caller = { uri, endsAt: 0, client: 'one' };
-  const verified = await signer.verify({ requestToVerify: makeRequest(rsa, [uri]), ...caller });
+  const verified = await signer.verify({ requestToVerify: createRequest(rsa, [uri]), ...caller });
   expect('key' in verified && verified.key.equals(createPublicKey(rsa))).toBe(true);
   const invalidRequests = [
-    makeRequest(rsa, []),
-    makeRequest(rsa, [uri, `${uri}x`]),
-    makeRequest(rsa, [uri]).replace(/[A-Z]{4}/, 'AAAA'),
+    createRequest(rsa, []),
+    createRequest(rsa, [uri, `${uri}x`]),
+    createRequest(rsa, [uri]).replace(/[A-Z]{4}/, 'AAAA'),
   ];
   for (const requestToVerify of [...invalidRequests, 'nothing']) {
     expect(await signer.verify({ requestToVerify, ...caller })).toHaveProperty('refused');

@@ -2,7 +2,7 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../../identity/certificate.ts';
-import { namesIn, RequestError, verifyRequest } from '../../../identity/certificate-request.ts';
+import { RequestError, requestedNamesIn, verifyRequest } from '../../../identity/certificate-request.ts';
 import { type Issuer, issueLeaf } from '../../../identity/issue.ts';
 import { LeafCheck } from '../../../identity/leaf-check.ts';
 import { pemOf } from '../../../identity/pem.ts';
@@ -39,7 +39,7 @@ parentPort!.on('message', (order: SigningOrder | SignerOrder) => {
 function verified({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
   try {
     const key = verifyRequest(requestToVerify);
-    const { uris, dns, ips, others: otherNames } = namesIn(requestToVerify);
+    const { uris, dns, ips, otherNames } = requestedNamesIn(requestToVerify);
     if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + otherNames === 0) return { key };
     return { refused: `the certificate request must have the URI ${uri} and no other name` };
   } catch (error) {

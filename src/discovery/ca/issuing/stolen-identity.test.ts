@@ -22,7 +22,7 @@ import { sidecar } from '../../../../test/harness/control-plane.ts';
 import { givenAuthority, servingAuthority } from '../../../../test/harness/given-authority.ts';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
 import { readCertificate, readCertificates } from '../../../identity/certificate.ts';
-import { makeRequest, verifyRequest } from '../../../identity/certificate-request.ts';
+import { createRequest, verifyRequest } from '../../../identity/certificate-request.ts';
 import { type Issuer, issueLeaf, issueRoot } from '../../../identity/issue.ts';
 import { pemBlocks } from '../../../identity/pem.ts';
 import { spiffeUriOf } from '../../../identity/spiffe-id.ts';
@@ -83,7 +83,7 @@ describe('a certificate request', () => {
       now: () => new Date(),
       logger: silentLogger,
     });
-    const message = create(IstioCertificateRequestSchema, { csr: makeRequest(key, []), ...request });
+    const message = create(IstioCertificateRequestSchema, { csr: createRequest(key, []), ...request });
     const bytes = await service.create(toBinary(IstioCertificateRequestSchema, message), peerWith(''));
     const [leaf] = fromBinary(IstioCertificateResponseSchema, bytes).certChain;
     return [...(readCertificates(leaf!)[0]!.alternativeNames?.uris ?? [])];
@@ -98,14 +98,14 @@ describe('a certificate request', () => {
   };
 
   it('with names of another workload is signed for the identity of the caller', async () => {
-    const request = { csr: makeRequest(key, [theirs]) };
+    const request = { csr: createRequest(key, [theirs]) };
     expect(await requestChain(request)).toEqual([mine]);
     expect(await requestChain(request, namesInRequest)).toEqual([theirs]);
   });
 
   it('of a node in another namespace is signed for the identity of the caller', async () => {
     const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
-    const request = { csr: makeRequest(key, [theirs]), metadata };
+    const request = { csr: createRequest(key, [theirs]), metadata };
     expect(await requestChain(request)).toEqual([mine]);
     expect(await requestChain(request, () => [theirs])).toEqual([theirs]);
   });
@@ -211,7 +211,7 @@ describe('a client', () => {
       const plane = await servingAuthority(given);
       const clientCertificate = make();
       const pending = requestCertificateChain(given.caller.client(plane.port('ads.listening'), clientCertificate), {
-        csr: makeRequest(key, []),
+        csr: createRequest(key, []),
       });
       await expect(pending).rejects.toMatchObject({ code });
       const domains = ['cluster.local', 'other.example'];
@@ -226,7 +226,7 @@ describe('a client', () => {
     const plane = await servingAuthority(given, env);
     const bearer = await given.caller.token(cart);
     const port = plane.port('ads.listening');
-    const chain = await requestCertificateChain(given.caller.client(port), { csr: makeRequest(key, []), bearer });
+    const chain = await requestCertificateChain(given.caller.client(port), { csr: createRequest(key, []), bearer });
     const credentials = given.caller.channel({ chain: chain[0]!, key });
     const stream = plane.client(port, credentials, serverName).sotw();
     const node = { ...sidecar, metadata: { ...sidecar.metadata, NAMESPACE: 'bank' } };

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createActor } from 'xstate';
 import { IstioCertificateRequestSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
 import { readCertificate } from '../../../identity/certificate.ts';
-import { makeRequest } from '../../../identity/certificate-request.ts';
+import { createRequest } from '../../../identity/certificate-request.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../../identity/issue.ts';
 import { TrustBundle } from '../../../identity/trust-bundle.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
@@ -60,7 +60,7 @@ test('LedgerKeeper keeps a root while certificates of an earlier intermediate ar
   });
   const requestCertificate = async (by: AuthorityMaterial, NodeID: string): Promise<void> => {
     signer = by;
-    const request = create(IstioCertificateRequestSchema, { csr: makeRequest(keyOf(), []), metadata: { NodeID } });
+    const request = create(IstioCertificateRequestSchema, { csr: createRequest(keyOf(), []), metadata: { NodeID } });
     const peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
     await service.create(toBinary(IstioCertificateRequestSchema, request), peer);
   };

@@ -119,7 +119,7 @@ export class PortCertificate {
     const { certificate } = presented;
     // Client certificates are signed by the authority or by the CA of the files.
     const ofFiles = presented.from === 'files' ? certificate.ca.toString() : '';
-    const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
+    const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.meshBundle.pem ?? ''}`) };
     const otherRoots = pools && {
       accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
       roots: pools.rootsOfAliases,

@@ -7,9 +7,9 @@ import { createAuthority } from '../../../../test/certs/authority.ts';
 import { failureOf } from '../../../../test/fixtures/failure-of.ts';
 import { faultyProxy } from '../../../../test/fixtures/faulty-proxy.ts';
 import {
-  type Answer,
-  answerJson,
   jsonHeaders,
+  type RespondToRequest,
+  respondJson,
   type ScriptedApiServer,
   type ScriptedOptions,
   scriptedApiServer,
@@ -24,7 +24,7 @@ const services = resourceOf('Service');
 const never = new AbortController().signal;
 const watchFor = { resourceVersion: '1', timeoutSeconds: 60 };
 
-async function given(respond: Answer, options?: ScriptedOptions): Promise<ScriptedApiServer> {
+async function given(respond: RespondToRequest, options?: ScriptedOptions): Promise<ScriptedApiServer> {
   const server = await scriptedApiServer(respond, options);
   onTestFinished(() => server.close());
   return server;
@@ -41,7 +41,7 @@ const line = (type: string, object: object): string => `${JSON.stringify({ type,
 describe('a list', () => {
   it('is requested in pages and returned trimmed, with the version from which a watch continues', async () => {
     const { client, paths } = await given((stream) =>
-      answerJson(stream, {
+      respondJson(stream, {
         kind: 'ServiceList',
         metadata: { resourceVersion: '42', continue: 'next' },
         items: [service('a'), { metadata: { name: 'b [{"\\' } }],
@@ -64,7 +64,7 @@ describe('a list', () => {
     const requests: Record<string, unknown>[] = [];
     const { access, paths } = await given((stream, _path, headers) => {
       requests.push({ ...headers });
-      answerJson(stream, { metadata: { resourceVersion: '1' }, items: [service('a')] });
+      respondJson(stream, { metadata: { resourceVersion: '1' }, items: [service('a')] });
     });
     const below = new Http2ApiServer({ ...access, server: new URL('/k8s/clusters/c-1/', access.server) });
     onTestFinished(() => below.close());
@@ -129,7 +129,7 @@ describe('a list', () => {
       { kind: 'invalid' },
     ],
   ] as const)('fails if the response is %s', async (_, code, body, headers, failure) => {
-    const { client } = await given((stream) => answerJson(stream, body, { ':status': code, ...headers }));
+    const { client } = await given((stream) => respondJson(stream, body, { ':status': code, ...headers }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);
   });
 
@@ -146,7 +146,7 @@ describe('a list', () => {
   });
 
   it('never repeats its content in errors, because it may be a Secret', async () => {
-    const { client } = await given((stream) => answerJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
+    const { client } = await given((stream) => respondJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
     expect(JSON.stringify(await failureOf(client.list(services, {}, never)))).not.toContain('hunter2');
   });
 });
@@ -222,7 +222,7 @@ describe('a watch', () => {
   });
 
   it('fails with 404 if the response body reports an unknown kind', async () => {
-    const { client } = await given((stream) => answerJson(stream, '404 page not found\n'));
+    const { client } = await given((stream) => respondJson(stream, '404 page not found\n'));
     const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
     expect(failure).toMatchObject({ kind: 'status', code: 404 });
   });
@@ -244,7 +244,7 @@ describe('a watch', () => {
     ],
     ['an incomplete last line', (): string => '{"type": "ADD', 'closed'],
   ])('fails if the server sends %s', async (_, text, kind) => {
-    const { client } = await given((stream) => answerJson(stream, text()));
+    const { client } = await given((stream) => respondJson(stream, text()));
     const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
     expect(failure).toMatchObject({ kind });
     expect(failure.message).not.toContain('hunter2');
@@ -282,8 +282,8 @@ describe('a watch', () => {
 });
 
 describe('connections to an API server', () => {
-  const listOf = (stream: Parameters<Answer>[0]): void =>
-    answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
+  const listOf = (stream: Parameters<RespondToRequest>[0]): void =>
+    respondJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
 
   it('are shared by watches and lists, and separate for all other requests', async () => {
     const { client, connections } = await given((stream, path) =>
@@ -314,7 +314,7 @@ describe('connections to an API server', () => {
   });
 
   it('accept no more requests after a GOAWAY, and finish their streams', async () => {
-    let watched: Parameters<Answer>[0] | undefined;
+    let watched: Parameters<RespondToRequest>[0] | undefined;
     const { client, connections, sessions } = await given((stream, path) => {
       if (!path.includes('watch')) return listOf(stream);
       watched = stream;
@@ -471,7 +471,7 @@ describe('a request to an API server', () => {
       stream.on('data', (chunk) => (body += chunk));
       stream.on('end', () => {
         seen.push([headers[':method'], path, headers['content-type'], JSON.parse(body)]);
-        answerJson(stream, service('a'));
+        respondJson(stream, service('a'));
       });
     });
     const base = { resource: leases, namespace: 'shop', name: 'a/b', timeoutMs: 4_000 };
@@ -495,7 +495,7 @@ describe('a request to an API server', () => {
   });
 
   it('is not sent if its permit is denied at the time of sending', async () => {
-    const { client, paths } = await given((stream) => answerJson(stream, service('a')));
+    const { client, paths } = await given((stream) => respondJson(stream, service('a')));
     let requestCount = 0;
     const permit = (): boolean => {
       requestCount++;
@@ -516,7 +516,7 @@ describe('a request to an API server', () => {
   });
 
   it('is the last one on its connection if there is no response, because the peer may be dead', async () => {
-    const { access, connections } = await given((stream) => answerJson(stream, service('a')));
+    const { access, connections } = await given((stream) => respondJson(stream, service('a')));
     const { url, swallow } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url });
     onTestFinished(() => client.close());
@@ -539,7 +539,7 @@ describe('a request to an API server', () => {
   });
 
   it('causes credentials to be read again if it is rejected with 401', async () => {
-    const { client, access } = await given((stream) => answerJson(stream, {}, { ':status': 401 }));
+    const { client, access } = await given((stream) => respondJson(stream, {}, { ':status': 401 }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 401 });
     expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, never))).toMatchObject({
       code: 401,
@@ -553,8 +553,8 @@ describe('a request to an API server', () => {
     const tls = async () => ({ ...(await server.access.tls(never)), cert: issued.certificate, key: issued.privateKey });
     const server = await given((stream) => {
       const { subjectaltname = '' } = (stream.session!.socket as TLSSocket).getPeerCertificate();
-      if (subjectaltname.includes('old')) answerJson(stream, {}, { ':status': 401 });
-      else answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
+      if (subjectaltname.includes('old')) respondJson(stream, {}, { ':status': 401 });
+      else respondJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
     });
     const client = new Http2ApiServer({ ...server.access, tls });
     onTestFinished(() => client.close());

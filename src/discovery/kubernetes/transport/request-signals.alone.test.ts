@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { queryObjects } from 'node:v8';
 import { expect, it, onTestFinished } from 'vitest';
-import { answerJson, scriptedApiServer } from '../../../../test/fixtures/scripted-api-server.ts';
+import { respondJson, scriptedApiServer } from '../../../../test/fixtures/scripted-api-server.ts';
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import { leases } from '../api-resource.ts';
 
@@ -17,7 +17,7 @@ async function countRetainedSignals(): Promise<number> {
 }
 
 it('a completed request releases all its signals', async () => {
-  const server = await scriptedApiServer((stream) => answerJson(stream, { kind: 'Lease', metadata: { name: 'a' } }));
+  const server = await scriptedApiServer((stream) => respondJson(stream, { kind: 'Lease', metadata: { name: 'a' } }));
   onTestFinished(() => server.close());
   const { signal } = new AbortController();
   const requestRepeatedly = async (times: number): Promise<number> => {

@@ -1,7 +1,7 @@
 /** `/debug/certificates`: known certificates with their expiry. Private keys are not read. */
 import { X509Certificate } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
-import { nameOf } from '../../../identity/certificate-path.ts';
+import { displayNameOf } from '../../../identity/certificate-path.ts';
 import { pemBlocks } from '../../../identity/pem.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { type Secret, secretBytes } from '../../../model/kinds/kubernetes/secret.ts';
@@ -76,7 +76,12 @@ function* ofAuthority({ authority, trusted }: CertificateSources): Iterable<Know
     for (const certificate of path) {
       if (listed.has(certificate.sha256)) continue;
       listed.add(certificate.sha256);
-      yield { kind: 'authority', name: nameOf(certificate), expires: certificate.notAfter.toISOString(), renewal };
+      yield {
+        kind: 'authority',
+        name: displayNameOf(certificate),
+        expires: certificate.notAfter.toISOString(),
+        renewal,
+      };
     }
   }
   for (const certificate of trusted) {
@@ -85,7 +90,7 @@ function* ofAuthority({ authority, trusted }: CertificateSources): Iterable<Know
     const place = 'the owner of the mesh configuration or of the bundle endpoint';
     yield {
       kind: 'trusted root',
-      name: nameOf(certificate),
+      name: displayNameOf(certificate),
       expires: certificate.notAfter.toISOString(),
       renewal: place,
     };

@@ -222,10 +222,10 @@ describe('debug pages', () => {
     expect(await post('/debug/cachez?clear=true')).toMatchObject({ body: 'Cache cleared\n' });
     const cut = '/debug/force_disconnect?proxyID=web-0.shop';
     expect((await post(cut)).status).toBe(404);
-    expect(sources.deeds).toEqual(['push']);
+    expect(sources.actions).toEqual(['push']);
     const unsafe = { ...sources, unsafeAdmin: true };
     expect(await post(cut, unsafe)).toMatchObject({ status: 200, body: 'OK\n' });
-    expect(sources.deeds).toEqual(['push', `disconnect ${web}-1`]);
+    expect(sources.actions).toEqual(['push', `disconnect ${web}-1`]);
   });
 
   // Issue 33, item 4.
@@ -243,7 +243,7 @@ describe('debug pages', () => {
       .map((word) => `${word}=true`)
       .join('&');
     for (const { path } of debugPages) await request(sources, `/debug/${path}?proxyID=web-0.shop&${words}`);
-    expect(sources.deeds).toEqual([]);
+    expect(sources.actions).toEqual([]);
     expect(sources.cache.size).toBe(size);
   });
 
@@ -349,7 +349,7 @@ describe('access to debug pages', () => {
     const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
     for (const page of changes)
       expect(await request(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
-    expect(sources.deeds).toEqual([]);
+    expect(sources.actions).toEqual([]);
     expect((await request(sources, '/debug/configz')).status).toBe(200);
   });
 

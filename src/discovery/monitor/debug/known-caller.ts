@@ -1,6 +1,6 @@
 /** Authenticates remote HTTP callers like xDS streams. */
 
-import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
+import { singleWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { type Authenticator, authenticate } from '../../xds/access/authenticator.ts';
 import type { HttpRequest } from '../http/http-server.ts';
 import type { DebugAccess } from './debug-access.ts';
@@ -15,6 +15,6 @@ export function callerNamespace(authenticators: readonly Authenticator[]): NonNu
       certificate: undefined,
     });
     if ('failure' in result) return undefined;
-    return oneWorkloadOf(result.identities)?.namespace;
+    return singleWorkloadOf(result.identities)?.namespace;
   };
 }

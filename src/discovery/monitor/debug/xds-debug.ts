@@ -7,7 +7,7 @@ import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import { extensionType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { NodeSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../../gen/envoy/service/status/v3/csds_pb.ts';
-import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
+import { singleWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../../networking/index.ts';
 import { withCode } from '../../../runtime/errors.ts';
 import { urlOf } from '../../../runtime/fences/http-fence.ts';
@@ -72,7 +72,7 @@ export class XdsDebug {
   respond({ typeUrl, names, identities }: DebugRequest): Promise<OneShotResponse> | undefined {
     const handler = this.#handlers.get(typeUrl);
     if (handler === undefined) return undefined;
-    const namespace = oneWorkloadOf(identities)?.namespace;
+    const namespace = singleWorkloadOf(identities)?.namespace;
     if (namespace === undefined) {
       const reason = withCode(`${typeUrl} requires an authenticated client`, 'CLIENT_UNAUTHENTICATED');
       return Promise.resolve({ code: 'UNAUTHENTICATED', reason });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { newRollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
-import { type Client, settled } from '../../../../test/fixtures/rollout-client.ts';
+import { acknowledgedClient, type RolloutClient } from '../../../../test/fixtures/rollout-client.ts';
 import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { VirtualClock } from '../../../../test/simulation/virtual-clock.ts';
 import { RequestNameLists } from '../requests/request-names.ts';
@@ -10,10 +10,10 @@ import { RequestNameLists } from '../requests/request-names.ts';
 /** Longer than the removal delay and the wait of a removal for another response. */
 const removedMs = 20_000;
 
-function twoClients(delta: boolean): { clients: Client[]; source: ScriptedSource; clock: VirtualClock } {
+function twoClients(delta: boolean): { clients: RolloutClient[]; source: ScriptedSource; clock: VirtualClock } {
   const [source, clock] = [new ScriptedSource(), new VirtualClock()];
   const shared = { source, clock, lists: new RequestNameLists() };
-  const clients = [settled(delta, shared), settled(delta, shared)];
+  const clients = [acknowledgedClient(delta, shared), acknowledgedClient(delta, shared)];
   // Each client adds the shared resources. Those of the second one are the newest.
   for (const client of clients) {
     client.world.push(clusterType, endpointType, routeType);
@@ -23,7 +23,7 @@ function twoClients(delta: boolean): { clients: Client[]; source: ScriptedSource
 }
 
 /** Moves the route from cluster a to b, and removes a. */
-function replaceCluster(source: ScriptedSource, clients: readonly Client[]): void {
+function replaceCluster(source: ScriptedSource, clients: readonly RolloutClient[]): void {
   for (const typeUrl of [clusterType, endpointType]) {
     source.remove(typeUrl, 'a');
     source.set(typeUrl, 'b');
@@ -32,7 +32,7 @@ function replaceCluster(source: ScriptedSource, clients: readonly Client[]): voi
   for (const { world } of clients) world.push(clusterType, endpointType, routeType);
 }
 
-const distinctMaps = (clients: readonly Client[], typeUrl: string): number =>
+const distinctMaps = (clients: readonly RolloutClient[], typeUrl: string): number =>
   new Set(clients.map(({ world }) => world.resourcesOf(typeUrl))).size;
 
 describe.each([
@@ -44,7 +44,7 @@ describe.each([
     replaceCluster(source, clients);
     for (const client of clients) {
       client.read();
-      client.ack(client.askEndpoints('b'), ['a', 'b']);
+      client.ack(client.requestEndpoints('b'), ['a', 'b']);
       expect(client.take()).toEqual(['RouteConfiguration r']);
       expect([...client.world.resourcesOf(clusterType).keys()].sort()).toEqual(['a', 'b']);
       expect([...client.world.resourcesOf(endpointType).keys()].sort()).toEqual(['a', 'b']);
@@ -58,7 +58,7 @@ describe.each([
     replaceCluster(source, clients);
     for (const client of clients) {
       client.take();
-      client.ack(client.askEndpoints('b'), ['a', 'b']);
+      client.ack(client.requestEndpoints('b'), ['a', 'b']);
       client.take();
     }
     expect(clients.map(({ world }) => world.rollout === newRollout)).toEqual([false, false]);

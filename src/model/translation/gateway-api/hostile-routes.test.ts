@@ -74,7 +74,7 @@ describe('a backend of kind Hostname', () => {
   it('that is the name of a Service in another namespace needs the same grant as the Service', () => {
     const yaml = tcp + to('cart.shop.svc.cluster.local');
     expect(hostOf(yaml)).toBe('no-backend.invalid');
-    expect(translated(yaml).told).toEqual([
+    expect(translated(yaml).messages).toEqual([
       expect.stringContaining('no ReferenceGrant in namespace shop allows TCPRoutes of namespace a'),
     ]);
     expect(hostOf(yaml + grant)).toBe('cart.shop.svc.cluster.local');
@@ -106,7 +106,7 @@ describe('several routes for the same connections', () => {
 
   it('are reported for their errors even if they receive no connections', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`);
-    expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).told).toEqual([
+    expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).messages).toEqual([
       expect.stringContaining(
         'TCPRoute a/b spec.parentRefs: TCPRoute a/a handles every connection at listener l: it is older, or first by name',
       ),
@@ -118,7 +118,7 @@ describe('several routes for the same connections', () => {
   it('are reported once each for a name that an older TLSRoute has', () => {
     const of = (name: string, hostnames: string): string => route('TLSRoute', name, 'a', `hostnames: ${hostnames}, `);
     const yaml = gateway(passthrough) + service('cart', 'a') + of('a', '[x.test]') + of('b', '[y.test, x.test]');
-    expect(translated(yaml + of('c', '[z.test]')).told).toEqual([
+    expect(translated(yaml + of('c', '[z.test]')).messages).toEqual([
       expect.stringMatching(
         /TLSRoute a\/b spec.hostnames: TLSRoute a\/a handles connections to x.test at listener \w+:/,
       ),

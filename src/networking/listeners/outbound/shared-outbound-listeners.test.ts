@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rememberAll } from '../../../../test/fixtures/given-memory.ts';
+import { unboundedMemory } from '../../../../test/fixtures/given-memory.ts';
 import { type GivenMesh, givenMesh, givenShape } from '../../../../test/fixtures/given-mesh.ts';
 import { buildListeners } from '../build.ts';
 
@@ -31,12 +31,12 @@ spec: { selector: { matchLabels: { app: logged } }, accessLogging: [{ disabled: 
 
 /** Number of times that the listener of port 80 is built for workloads with these labels, in sequence. */
 function builtListeners(meshes: readonly GivenMesh[], apps: readonly string[]): number {
-  const memory = rememberAll();
+  const memory = unboundedMemory();
   for (const { context } of meshes) {
     for (const app of apps)
       buildListeners(givenShape({ namespace: 'shop', labels: { app } }, context), context, memory);
   }
-  return memory.made.filter((id) => id.startsWith('LDS ["0.0.0.0",80')).length;
+  return memory.builtKeys.filter((id) => id.startsWith('LDS ["0.0.0.0",80')).length;
 }
 
 describe('shared outbound listeners of a namespace', () => {

@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { givenMesh, givenShape } from '../../../../test/fixtures/given-mesh.ts';
-import { around } from '../../../../test/fixtures/written-objects.ts';
+import { meshOfObjects } from '../../../../test/fixtures/written-objects.ts';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { randomConfiguration } from '../../../../test/random-config/configuration.ts';
 import type { WrittenObject } from '../../../../test/random-config/values.ts';
@@ -41,9 +41,9 @@ it('no domain occurs twice in a random mesh', () => {
   const seeds = sized({ quick: 60, short: 100, full: 2_000 });
   let [maxDomains, capitals] = [0, 0];
   for (let seed = 0; seed < seeds; seed++) {
-    const text = documents(randomConfiguration(seed, around).filter(isValid));
+    const text = documents(randomConfiguration(seed, meshOfObjects).filter(isValid));
     if (/(hosts?|sniHosts): *\n? *-? *[^\s:]*[A-Z]/.test(text)) capitals++;
-    for (const names of domains(givenMesh(text).context, around.servicePorts)) {
+    for (const names of domains(givenMesh(text).context, meshOfObjects.servicePorts)) {
       maxDomains = Math.max(maxDomains, names.length);
       expect([seed, twice(names)]).toEqual([seed, []]);
     }
