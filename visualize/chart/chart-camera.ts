@@ -1,5 +1,5 @@
 /** Scales and scroll positions of the visible part of a chart, in CSS pixels unless noted otherwise. */
-import type { StateBox } from './chart-picture.ts';
+import type { DrawnStateBox } from './chart-picture.ts';
 
 export interface Size {
   readonly width: number;
@@ -54,7 +54,7 @@ export function scrollToShow(
 }
 
 /** The smallest box around the given ones; `undefined` without boxes. */
-export function boundingBoxOf(boxes: readonly StateBox[]): StateBox | undefined {
+export function boundingBoxOf(boxes: readonly DrawnStateBox[]): DrawnStateBox | undefined {
   if (boxes.length === 0) return undefined;
   const x = Math.min(...boxes.map((box) => box.x));
   const y = Math.min(...boxes.map((box) => box.y));

@@ -10,7 +10,7 @@ import { currentTransitions, definitionOf } from './chart-current.ts';
 import { missingPictureReason } from './chart-folding.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 import { activeLeaves, activeStates } from './chart-lights.ts';
-import { type Picture, pictureOf, type StateBox } from './chart-picture.ts';
+import { type DrawnStateBox, type Picture, pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
 /** Each chart copies a picture. */
@@ -164,7 +164,7 @@ function useScene(host: { readonly current: HTMLElement | null }, text: string):
 }
 
 function middleOf({ width, height, boxes }: Picture, number: number): { left: string; top: string } {
-  const box: StateBox = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const box: DrawnStateBox = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
   return {
     left: `${(((box.x + box.width / 2) / width) * 100).toFixed(2)}%`,
     top: `${(((box.y + box.height / 2) / height) * 100).toFixed(2)}%`,

@@ -1,6 +1,6 @@
 /** The picture of a machine: parsed once, then only highlighted. */
 
-export interface StateBox {
+export interface DrawnStateBox {
   readonly x: number;
   readonly y: number;
   readonly width: number;
@@ -11,7 +11,7 @@ export interface Picture {
   readonly svg: SVGSVGElement;
   readonly width: number;
   readonly height: number;
-  readonly boxes: ReadonlyMap<number, StateBox>;
+  readonly boxes: ReadonlyMap<number, DrawnStateBox>;
 }
 
 const pictures = new Map<string, Picture>();
@@ -30,7 +30,7 @@ export function pictureOf(text: string): Picture {
     style.remove();
   }
   const [, , width = 0, height = 0] = (svg.getAttribute('viewBox') ?? '').split(/[ ,]+/).map(Number);
-  const boxes = new Map<number, StateBox>();
+  const boxes = new Map<number, DrawnStateBox>();
   for (const state of svg.querySelectorAll<SVGGElement>('g.state')) {
     const rect = state.querySelector('rect');
     if (rect !== null) boxes.set(Number(state.dataset.state), boxOf(rect));
@@ -46,7 +46,7 @@ export function adoptStyleOf(text: string): void {
   if (css !== undefined) adopt(css.replaceAll('&gt;', '>').replaceAll('&amp;', '&'));
 }
 
-function boxOf(rect: SVGRectElement): StateBox {
+function boxOf(rect: SVGRectElement): DrawnStateBox {
   const [x, y, width, height] = ['x', 'y', 'width', 'height'].map((name) => Number(rect.getAttribute(name)));
   return { x: x!, y: y!, width: width!, height: height! };
 }

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { Source } from '../../src/debugger/page-data.ts';
 
-export type SourceConnection =
+export type TraceConnection =
   | { readonly kind: 'opening'; readonly records: number }
   /** The file was read completely. `cutOff` has the numbers of its incomplete lines. */
   | { readonly kind: 'complete'; readonly cutOff: readonly number[] }
@@ -18,6 +18,6 @@ export const sources = signal<readonly Source[]>([]);
 
 export const source = signal(0);
 
-export const connection = signal<SourceConnection>({ kind: 'opening', records: 0 });
+export const connection = signal<TraceConnection>({ kind: 'opening', records: 0 });
 
 export const notice = signal<string | undefined>(undefined);
