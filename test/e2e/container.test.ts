@@ -126,7 +126,7 @@ describe('the agent with shared memory', () => {
   const preparing = (prepare: readonly string[]): string[] =>
     prepare.flatMap((line) => (line.endsWith(' /dev') ? [line, ...devices] : [line]));
   const user = (problem: string): ContainedAgentOptions =>
-    problem.startsWith('another') ? { uid: 1337, env: withoutHome } : {};
+    problem === 'owned by another user' ? { uid: 1337, env: withoutHome } : {};
   const flags = ['--runDir', '$FOLDER/rw/run'];
   const writable = 'chmod 777 "$FOLDER/rw"';
 

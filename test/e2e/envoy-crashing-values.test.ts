@@ -70,7 +70,7 @@ const route = { match: { prefix: '/' }, direct_response: { status: 200 } };
 describe('for a value that crashes Envoy', () => {
   it.each(Object.entries(atOnce))('%s: Envoy exits immediately, and validation rejects the value', async (_, odd) => {
     expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
-      verdict: 'ended',
+      result: 'ended',
     });
     expect(refusalsOf(odd)).toHaveLength(1);
   });
@@ -114,13 +114,13 @@ describe('a path template', () => {
     expect(templates.filter((text) => uriTemplateViolation(text) !== undefined)).toEqual([]);
     const routes = templates.map((text) => ({ ...route, match: { path_match_policy: template(text) } }));
     const configuration = { virtual_hosts: [{ name: 'all', domains: ['*'], routes }] };
-    expect(await validateWithEnvoy({ listeners: [httpListener(configuration)] })).toEqual({ verdict: 'accepted' });
+    expect(await validateWithEnvoy({ listeners: [httpListener(configuration)] })).toEqual({ result: 'accepted' });
   });
 
   it.each(noTemplates)('that validation rejects is rejected by Envoy: %j', async (text) => {
     expect(uriTemplateViolation(text)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     const odd = { ...route, match: { path_match_policy: template(text) } };
-    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ verdict: 'accepted' });
+    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ result: 'accepted' });
   });
 });
 

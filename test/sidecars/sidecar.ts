@@ -119,7 +119,7 @@ export class Sidecar {
     const { port, protocol, localAddress, tls, resumes, dialMs } = this.#options;
     this.isFull = false;
     this.#hasSentNode = false;
-    for (const kind of kinds) Object.assign(this.#watches[kind], { nonce: '', asked: false, answered: false });
+    for (const kind of kinds) Object.assign(this.#watches[kind], { nonce: '', isRequested: false, isReceived: false });
     const stream = new GrpcStream({
       port,
       ...(localAddress !== undefined && { localAddress }),
@@ -177,7 +177,7 @@ export class Sidecar {
     const previous = watch.resources;
     watch.resources = this.#applied(kind, previous, batch, response.removed);
     const isChanged = !watch.isReceived || !areEqual(previous, watch.resources);
-    Object.assign(watch, { version: response.version, nonce: response.nonce, answered: true });
+    Object.assign(watch, { version: response.version, nonce: response.nonce, isReceived: true });
     this.responses++;
     const rejected = this.#acknowledge(kind, response);
     this.#options.onResponse?.(this, {

@@ -59,7 +59,7 @@ function probedContainers() {
       livenessProbe: { tcpSocket: { port: 7070 }, ...every },
       readinessProbe: { httpGet: { path: '/probe', port: 8443, scheme: 'HTTPS' }, ...every },
     },
-    others: [
+    otherContainers: [
       {
         ...{ name: 'sleeper', image: agentImage, imagePullPolicy: 'Never', command: ['sleep', '1000000'] },
         securityContext: { runAsUser: 1000 },
