@@ -33,7 +33,7 @@ export function controlPlaneConnections(
     config,
     env,
     workloadCertificate: () => vault.newestPair(identityName),
-    distributedRoots: distributedRoots,
+    distributedRoots,
     turns,
   });
   const { headers, warnings } = xdsHeaders(env);

@@ -24,8 +24,8 @@ Stops bin/pilot-discovery while N simulated sidecars are connected (delta, each 
 prints for each round: time from the open port until half of the streams and all of them have their configuration, refused attempts (the
 port was open, and the attempt failed or timed out) with their share of all attempts, attempts while no port was open, processor time of
 the server, time of pushes to 10 sidecars of a namespace of their own that reconnect first (p50, p99, before and while the others
-reconnect), and the load average of the machine. The
-processes of the N sidecars have a lower priority than the server. Back-off of the sidecars: Envoy's. The last line has the figures as JSON.
+reconnect), and the load average of the machine. The processes of the N sidecars have a lower priority than the server. Back-off of the
+sidecars: Envoy's. The last line has the figures as JSON.
 
   --streams N    default 5000
   --services N   default 200

@@ -187,7 +187,7 @@ export class Sidecar {
       batch,
       removed: response.removed,
       rejected,
-      isChanged: isChanged,
+      isChanged,
       changedNames: differingNames(previous, watch.resources),
       previousResources: previous,
     });

@@ -101,7 +101,7 @@ export const meshConfigMachine = setup({
         problems: params.problems,
       }),
     ),
-    recordRejected: assign({ rejected: (_, params: { problems: ConfigProblem[] }) => params.problems }),
+    recordRejected: assign({ rejected: (_, params: SettingsReading) => problemsOf(params) }),
     /** Any resource may depend on these settings. */
     requestPush: sendTo(
       peer('push'),
@@ -223,13 +223,13 @@ export const meshConfigMachine = setup({
                 target: 'unchanged',
                 actions: [
                   { type: 'reportRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },
-                  { type: 'recordRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },
+                  { type: 'recordRejected', params: ({ event }) => event.output },
                 ],
               },
               {
                 description: 'The value is unchanged, or the file does not exist: the settings are kept.',
                 target: 'unchanged',
-                actions: { type: 'recordRejected', params: { problems: [] } },
+                actions: { type: 'recordRejected', params: ({ event }) => event.output },
               },
             ],
             onError: {

@@ -238,7 +238,7 @@ describe('waiting for certificate files', () => {
     }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.pending': { actions: 'note' } } });
     const actor = createActor(parent).start();
     onTestFinished(() => void actor.stop());
-    return { reports: reports, stop: () => void actor.stop() };
+    return { reports, stop: () => void actor.stop() };
   }
 
   test('reports missing files immediately, and after each change', async () => {

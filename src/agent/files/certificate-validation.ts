@@ -41,14 +41,14 @@ export function certificateValidator(
       const result = await validate(some, signal);
       if (result.is === 'taken') continue;
       // If Envoy cannot run, further runs would fail as well.
-      if (result.is === 'not known' || some.length === 1) return [...validated, { set: some[0]!, result: result }];
+      if (result.is === 'not known' || some.length === 1) return [...validated, { set: some[0]!, result }];
       for (const set of some) {
         const ofOne = await validate([set], signal);
         if (ofOne.is !== 'taken') validated.push({ set, result: ofOne });
         if (ofOne.is === 'not known' || validated.length >= maxRejectedSets) return validated;
       }
       // If only all together are rejected, report that message.
-      if (validated.length === 0) validated.push({ set: some[0]!, result: result });
+      if (validated.length === 0) validated.push({ set: some[0]!, result });
     }
     return validated;
   };

@@ -24,11 +24,7 @@ const protectedPages: readonly (readonly [string, string])[] = [
 test.each(protectedPages)(
   'rejects %s %s by another local user, even with heap snapshots enabled',
   async (method, path) => {
-    const {
-      url,
-      receivedEvents: told,
-      runDir,
-    } = await servingStatus({
+    const { url, receivedEvents, runDir } = await servingStatus({
       heapSnapshots: true,
       withTrace: true,
       orderSuccessor: () => {},
@@ -36,7 +32,7 @@ test.each(protectedPages)(
     const output = await curl(`${url}${path}`, `-X ${method}`);
     expect(output).toMatch(/\n401$/);
     expect(output).not.toContain(secret);
-    expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
+    expect(receivedEvents.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
     // The response names the token file, which the other user cannot read.
     const port = new URL(url).port;
     expect(output).toContain(`debugger-${port}.token`);

@@ -50,7 +50,7 @@ test('§6.2: /healthz/ready returns the readiness of the status actor, without a
 });
 
 test("§6.3: probes Envoy's admin interface when ordered, and reports a refused connection", async () => {
-  const { url, receivedEvents: told } = await servingStatus({
+  const { url, receivedEvents } = await servingStatus({
     respond: (event) => {
       if (event.type === 'readiness.requested')
         return { type: 'envoy.probe', request: event.request as number, at: 'admin' };
@@ -59,7 +59,7 @@ test("§6.3: probes Envoy's admin interface when ordered, and reports a refused 
     },
   });
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(503);
-  expect(told.find((event) => event.type === 'envoy.responded')).toMatchObject({
+  expect(receivedEvents.find((event) => event.type === 'envoy.responded')).toMatchObject({
     live: false,
     detail: expect.stringContaining('connection refused'),
   });
@@ -80,17 +80,13 @@ test('§6.3: caches a positive response until it expires or is invalidated, and 
   const child = spawn('sleep', ['60']);
   onTestFinished(() => void child.kill('SIGKILL'));
   const { port: adminPort } = envoy.address() as { port: number };
-  const {
-    url,
-    receivedEvents: told,
-    order,
-  } = await servingStatus({
+  const { url, receivedEvents, order } = await servingStatus({
     adminPort,
     respond: onReadiness((event) => ({ ...ready(event), ready: state === 'LIVE', heldMs })),
   });
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: child.pid! });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
-  const questions = (): number => told.filter(({ type }) => type === 'readiness.requested').length;
+  const questions = (): number => receivedEvents.filter(({ type }) => type === 'readiness.requested').length;
   for (let i = 0; i < 5; i++) expect(await status()).toBe(200);
   expect(questions()).toBe(1);
   expect(requests.filter((path) => path === '/ready')).toEqual([]);
@@ -128,11 +124,7 @@ test('requests readiness again if the cached response is invalidated while Envoy
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  const {
-    url,
-    receivedEvents: told,
-    order,
-  } = await servingStatus({
+  const { url, receivedEvents, order } = await servingStatus({
     adminPort,
     respond: onReadiness((event) => ({ ...ready(event), ready: event.request === 1, heldMs: 1 })),
   });
@@ -145,7 +137,7 @@ test('requests readiness again if the cached response is invalidated while Envoy
   order({ type: 'readiness.invalidate' });
   held[0]!();
   expect(await response).toBe(503);
-  expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
+  expect(receivedEvents.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
 
 test('§6.3: uses the admin interface of the first Envoy until another one is set', async () => {
@@ -192,11 +184,7 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
   );
   const held: (() => void)[] = [];
   const { pid } = process;
-  const {
-    url,
-    order,
-    receivedEvents: told,
-  } = await servingStatus({
+  const { url, order, receivedEvents } = await servingStatus({
     adminPort: former!,
     respond: (event) => {
       if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: 1, at: 'admin' };
@@ -211,7 +199,9 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
   held[0]!();
   order({ type: 'envoy.probe', request: 1, at: 'admin' });
   expect((await response).status).toBe(200);
-  expect(told.filter(({ type }) => type === 'envoy.responded')).toMatchObject([{ live: true, detail: 'LIVE' }]);
+  expect(receivedEvents.filter(({ type }) => type === 'envoy.responded')).toMatchObject([
+    { live: true, detail: 'LIVE' },
+  ]);
 });
 
 test('§6.3: reports rejected listeners when Envoy starts to serve, and when they change', async () => {
@@ -228,11 +218,7 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
   let held = { heldMs: 0, listenersHeldMs: 0 };
-  const {
-    url,
-    receivedEvents: told,
-    order,
-  } = await servingStatus({
+  const { url, receivedEvents, order } = await servingStatus({
     adminPort,
     respond: (event) => {
       if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: event.request as number, at };
@@ -241,12 +227,12 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
     },
   });
   const requestReadiness = async (): Promise<string[]> => {
-    const from = told.length;
+    const from = receivedEvents.length;
     await fetch(`${url}/healthz/ready`);
-    return told.slice(from).map(({ type }) => type);
+    return receivedEvents.slice(from).map(({ type }) => type);
   };
   const listeners = (): unknown[] =>
-    told.flatMap((event) => (event.type === 'listeners.checked' ? [event.listeners] : []));
+    receivedEvents.flatMap((event) => (event.type === 'listeners.checked' ? [event.listeners] : []));
   const tls = { name: 'tls', why: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   // A child has the admin port, and the listeners were not read before.
@@ -275,7 +261,7 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   expect(listeners()).toEqual([[tls], [], [tls]]);
   // The listeners of another Envoy are reported again.
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort, pid: process.pid });
-  await eventually('it is told', () => listeners().length === 4);
+  await eventually('it is reported', () => listeners().length === 4);
 });
 
 test("§6.4: returns the agent's own metrics if Envoy does not respond, and counts the failure", async () => {
@@ -291,12 +277,12 @@ test("§6.4: returns the agent's own metrics if Envoy does not respond, and coun
 });
 
 test('§6.2: /quitquitquit requires POST', async () => {
-  const { url, receivedEvents: told } = await servingStatus({});
+  const { url, receivedEvents } = await servingStatus({});
   expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
-  expect(told.some((event) => event.type === 'quit.requested')).toBe(false);
+  expect(receivedEvents.some((event) => event.type === 'quit.requested')).toBe(false);
   const response = await fetch(`${url}/quitquitquit`, { method: 'POST' });
   expect([response.status, await response.text()]).toEqual([200, 'OK']);
-  expect(told.some((event) => event.type === 'quit.requested')).toBe(true);
+  expect(receivedEvents.some((event) => event.type === 'quit.requested')).toBe(true);
 });
 
 test('§6.2: /drain requires POST, and drains the serving Envoy without ending it', async () => {
@@ -309,27 +295,23 @@ test('§6.2: /drain requires POST, and drains the serving Envoy without ending i
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  const {
-    url,
-    receivedEvents: told,
-    order,
-  } = await servingStatus({
+  const { url, receivedEvents, order } = await servingStatus({
     adminPort,
   });
   expect((await fetch(`${url}/drain`)).status).toBe(405);
   const response = await fetch(`${url}/drain`, { method: 'POST' });
   expect([response.status, await response.text()]).toEqual([200, 'OK']);
-  expect(told.filter(({ type }) => type === 'drain.requested')).toHaveLength(1);
+  expect(receivedEvents.filter(({ type }) => type === 'drain.requested')).toHaveLength(1);
   order({ type: 'envoy.drain' });
-  await eventually('it is done', () => told.some(({ type }) => type === 'drain.ordered'));
+  await eventually('it is done', () => receivedEvents.some(({ type }) => type === 'drain.ordered'));
   expect(orders).toEqual(['/drain_listeners?inboundonly&graceful&skip_exit']);
   order({ type: 'envoy.drain' });
-  await eventually('it is refused', () => told.filter(({ type }) => type === 'drain.ordered').length === 2);
-  expect(told.at(-1)).toMatchObject({ reason: expect.stringContaining('500') });
+  await eventually('it is refused', () => receivedEvents.filter(({ type }) => type === 'drain.ordered').length === 2);
+  expect(receivedEvents.at(-1)).toMatchObject({ reason: expect.stringContaining('500') });
 });
 
 test('§6.2: rejects forwarded requests, foreign host names and web pages before anything else on local pages', async () => {
-  const { url, receivedEvents: told } = await servingStatus({});
+  const { url, receivedEvents } = await servingStatus({});
   const port = Number(new URL(url).port);
   const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {
     const outgoing = request({ host, port, path, headers, agent: false, method: 'POST' }).end();
@@ -352,7 +334,7 @@ test('§6.2: rejects forwarded requests, foreign host names and web pages before
     ];
     for (const header of headers) expect(await status(path, header), `${path} ${Object.keys(header)}`).toBe(403);
   }
-  expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
+  expect(receivedEvents.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
 });
 
 test('starts a newer agent on each POST /upgrade/agent, and responds with 409 if no launcher can start it', async () => {
@@ -412,8 +394,8 @@ test('§6.2: serves /debug/pprof profiles unless §1.2 --profiling disables them
 });
 
 test('§6.2: accepts /quitquitquit from IPv4 loopback on a dual-stack port', async () => {
-  const { receivedEvents: told } = await servingStatus({ host: '::' });
-  const { port } = told[0] as unknown as { port: number };
+  const { receivedEvents } = await servingStatus({ host: '::' });
+  const { port } = receivedEvents[0] as unknown as { port: number };
   const status = await new Promise((resolve, reject) => {
     const outgoing = request({ host: '127.0.0.1', port, path: '/quitquitquit', method: 'POST', agent: false });
     outgoing.on('response', (response) => resolve(response.resume().statusCode));
@@ -447,14 +429,16 @@ test('§6.1, §6.2: reports a port in use with instructions', async () => {
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void other.close());
   const { port } = other.address() as { port: number };
-  const { receivedEvents: told } = await servingStatus({ port });
-  expect(told).toEqual([{ type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) }]);
+  const { receivedEvents } = await servingStatus({ port });
+  expect(receivedEvents).toEqual([
+    { type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) },
+  ]);
 });
 
 test('§6.3: responds to pending readiness requests when the server closes', async () => {
-  const { url, receivedEvents: told, stop } = await servingStatus({});
+  const { url, receivedEvents, stop } = await servingStatus({});
   const response = fetch(`${url}/healthz/ready`).then((response) => response.status);
-  while (!told.some((event) => event.type === 'readiness.requested')) await sleep(5);
+  while (!receivedEvents.some((event) => event.type === 'readiness.requested')) await sleep(5);
   stop();
   expect(await response).toBe(503);
 });
@@ -537,11 +521,7 @@ test('§6.3: logs not ready as info during a start and a stop, and otherwise as 
 
 test('§6.3: sends one event for concurrent readiness requests', async () => {
   const waiting: ReceivedEvent[] = [];
-  const {
-    url,
-    receivedEvents: told,
-    order,
-  } = await servingStatus({
+  const { url, receivedEvents, order } = await servingStatus({
     respond: onReadiness((event) => void waiting.push(event) as never),
   });
   let arrived = 0;
@@ -550,7 +530,7 @@ test('§6.3: sends one event for concurrent readiness requests', async () => {
   onTestFinished(() => void unsubscribe('http.server.request.start', count));
   const requests = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
   await eventually('all have asked', () => arrived === 20);
-  expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(1);
+  expect(receivedEvents.filter(({ type }) => type === 'readiness.requested')).toHaveLength(1);
   order(ready(waiting[0]!) as never);
   expect(new Set(await Promise.all(requests))).toEqual(new Set([200]));
 });
@@ -666,7 +646,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     return path.includes('virtualInbound') ? inbound : {};
   });
   const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
-  const { url, receivedEvents: told } = await servingStatus({
+  const { url, receivedEvents } = await servingStatus({
     adminPort,
     application,
     respond: (event) => {
@@ -679,7 +659,11 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
   });
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
   const unserved = isReady ? '' : 'no inbound listener for any application port (80, 81)';
-  expect(told.find(({ type }) => type === 'envoy.responded')).toMatchObject({ by: 'admin', live: true, unserved });
+  expect(receivedEvents.find(({ type }) => type === 'envoy.responded')).toMatchObject({
+    by: 'admin',
+    live: true,
+    unserved,
+  });
 });
 
 test('§1.3 DISABLE_ENVOY: serves the metrics of agent and application, and counts no failure of Envoy', async () => {

@@ -262,7 +262,7 @@ class UpstreamStream {
       return;
     }
     if (this.#isVerified) this.#environment.receivedRoots?.update(bundle.roots);
-    this.#bundle = { hash: bundle.hash, acknowledge: acknowledge };
+    this.#bundle = { hash: bundle.hash, acknowledge };
     this.#environment.storeBundle?.(value);
     this.#report({ type: 'bundle.received', ...bundle });
   };

@@ -175,7 +175,7 @@ test('records each forwarded message with its nonce if enabled, and each rejecti
     await eventually('all is there', () => proxy.activity.responses === 3);
     one.stream.write(request('n10'));
     one.stream.write(request('n70000', { message: 'no such thing' }));
-    await eventually('the rejection is told', () => proxy.events('resources.rejected').length === 1);
+    await eventually('the rejection is reported', () => proxy.events('resources.rejected').length === 1);
     expect(proxy.events('resources.rejected')).toEqual([
       { type: 'resources.rejected', typeUrl, nonce: 'n70000', reason: 'no such thing' },
     ]);
@@ -413,9 +413,14 @@ async function rootsFrom(sent: string[], serverOptions?: SecureServerOptions) {
 }
 
 test.each([
-  { what: 'that no certificate is in', sent: ['none', root.slice(0, 200)], refused: /no valid certificate/, told: [] },
-  { what: 'of which one can be read', sent: ['none', root], refused: undefined, told: [root] },
-])('reports roots $what', async ({ sent, refused, told }) => {
+  {
+    what: 'that no certificate is in',
+    sent: ['none', root.slice(0, 200)],
+    refused: /no valid certificate/,
+    reported: [],
+  },
+  { what: 'of which one can be read', sent: ['none', root], refused: undefined, reported: [root] },
+])('reports roots $what', async ({ sent, refused, reported }) => {
   const { address, answers: responses } = await rootsFrom(sent);
   const proxy = await start(address, { trustBundles: true, bundles: 'served' });
   reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
@@ -426,7 +431,7 @@ test.each([
   );
   const received = proxy.receivedEvents.filter(({ type }) => type === 'trust-bundle.received');
   expect(received.flatMap(({ roots }) => roots as string[]).map((pem) => pem.trim())).toEqual(
-    told.map((pem) => pem.trim()),
+    reported.map((pem) => pem.trim()),
   );
 });
 

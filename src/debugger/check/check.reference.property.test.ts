@@ -265,7 +265,7 @@ type Shape =
   | { op: Exclude<Fragment['kind'], 'arrow'>; inner: Shape[] };
 const { shape } = fc.letrec<{ shape: Shape }>((tie) => {
   const node = (op: Exclude<Fragment['kind'], 'arrow'>, minLength: number, maxLength: number) =>
-    fc.array(tie('shape'), { minLength: minLength, maxLength: maxLength }).map((inner): Shape => ({ op, inner }));
+    fc.array(tie('shape'), { minLength, maxLength }).map((inner): Shape => ({ op, inner }));
   return {
     shape: fc.oneof(
       { maxDepth: 3, withCrossShrink: true },

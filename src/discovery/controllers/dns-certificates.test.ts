@@ -47,7 +47,7 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
     },
     ...{
       certificates: () => [configured],
-      activeAuthority: activeAuthority,
+      activeAuthority,
       roots: () => [material.root],
       now: () => new Date(now),
     },

@@ -168,7 +168,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
       const { object, version } = order;
       const read = version === undefined ? {} : { resourceVersion: requireVersion(version) };
       const body = { ...object, ...typed, metadata: metadata(object, read) };
-      const query = { fieldManager: fieldManager, force: `${version !== undefined}` };
+      const query = { fieldManager, force: `${version !== undefined}` };
       return { method: 'PATCH', patch: 'apply', ...where, name, body, query };
     }
     case 'delete': {

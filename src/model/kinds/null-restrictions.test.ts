@@ -38,7 +38,7 @@ test.each(['subjectAltNames', 'caCertificates'])(
   (field) => {
     const spec = `{host: a.b, trafficPolicy: {tls: {mode: SIMPLE, ${field}: null}}}`;
     const messages = [`error spec.trafficPolicy.tls.${field}`];
-    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, messages: messages });
+    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, messages });
   },
 );
 

@@ -292,7 +292,7 @@ describe('policies of a workload', () => {
     expect(added.context.policiesFor(web).id).not.toBe(policies.id);
     expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
     // The same object, even after other contexts were built.
-    expect(givenMesh(yaml, { previous: { ...previous, changed: changed } }).context.policiesFor(web)).toBe(policies);
+    expect(givenMesh(yaml, { previous: { ...previous, changed } }).context.policiesFor(web)).toBe(policies);
   });
 
   it('are the same empty object if no policy applies', () => {

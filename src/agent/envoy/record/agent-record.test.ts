@@ -180,7 +180,7 @@ describe('record of a killed agent', () => {
     const runDir = runDirectory();
     const record = new AgentRecord(runDir);
     record.startRecording([7, 8], sources);
-    const [ready, terminated] = [join(runDir, 'ready'), join(runDir, 'told')];
+    const [ready, terminated] = [join(runDir, 'ready'), join(runDir, 'terminated')];
     // Receives SIGTERM when its shell exits, as Envoy does.
     const tied = `trap 'echo >${terminated}; exit' TERM; echo >${ready}; while :; do sleep 0.01; done`;
     const folder = record.recordStart({ ...live, configFile: 'envoy.json' });

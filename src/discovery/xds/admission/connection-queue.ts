@@ -1,9 +1,10 @@
 /**
  * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, and starts
- * them in order: one turn of the event loop then handles few of them, and the first ones complete early. Addresses are served in turn; those with known nodes come first in three of four turns. While many streams wait for admission,
- * connections wait here, where one costs a few KiB.
+ * them in order: one turn of the event loop then handles few of them, and the first ones complete early. Addresses are served in turn; those with
+ * known nodes come first in three of four turns. While many streams wait for admission, connections wait here, where one costs a few KiB.
  *
- * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is closed.
+ * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is
+ * closed.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -159,7 +160,6 @@ export class ConnectionQueue {
     const { group, socket } = entry;
     const silent = this.#silent.get(group) ?? new Set();
     this.#silent.set(group, silent.add(entry));
-    let isReady = false;
     socket.on('readable', () => {
       const { readableLength } = socket;
       this.#bytes += readableLength - entry.bytes;
@@ -167,8 +167,7 @@ export class ConnectionQueue {
       // The bytes stay in the buffer for the handshake, so `end` is not emitted.
       const isTooLong = readableLength > maxFirstBytes || this.#bytes > this.#options.maxTotalBytes;
       if (hasEnded(socket) || isTooLong) this.#close(entry);
-      else if (readableLength > 0 && !isReady) {
-        isReady = true;
+      else if (readableLength > 0 && this.#isSilent(entry)) {
         this.#removeSilent(entry);
         this.#enqueue(entry);
       }
@@ -224,7 +223,7 @@ export class ConnectionQueue {
   }
 
   #expire(entry: Entry): void {
-    if (!this.#silent.get(entry.group)?.has(entry)) this.#options.onExpired?.();
+    if (!this.#isSilent(entry)) this.#options.onExpired?.();
     this.#close(entry);
   }
 
@@ -250,6 +249,10 @@ export class ConnectionQueue {
       this.#ready--;
     }
     if (this.#ready === 0) this.#setQueued(false);
+  }
+
+  #isSilent(entry: Entry): boolean {
+    return this.#silent.get(entry.group)?.has(entry) === true;
   }
 
   #removeSilent(entry: Entry): void {
