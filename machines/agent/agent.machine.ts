@@ -315,7 +315,7 @@ export const agentMachine = agentSetup.createMachine({
                 actions: {
                   type: 'recordFailure',
                   params: ({ event }) => ({
-                    trouble: ['giving up after repeated Envoy failures', ...event.output.attempts],
+                    trouble: ['agent exits: Envoy cannot be kept running', ...event.output.attempts],
                   }),
                 },
               },

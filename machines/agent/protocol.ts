@@ -1,11 +1,12 @@
 /**
  * Every event between two actors of pilot-agent, with sender and receiver. sequences/*.mmd has their order;
- * event-catalogue.ts has the diagram of each, and the row of the specification that it corresponds to.
+ * event-catalogue.ts has the diagram of each.
  *
  * `noun.happened` is a fact, `noun.order` an order.
  */
 
-/** TERM, INT, QUIT: exit (a second one: immediately). HUP: restart Envoy. USR1: reopen logs. USR2: ignored. */
+/** TERM, INT, QUIT: exit (a second one: immediately). HUP: restart Envoy. USR1: reopen logs. USR2: ignored
+ * by this chart; as a container's first process, `bin/pilot-agent` handles it (docs/hot-restart.md). */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
 /** agent/signals → agent. The operating system delivered a signal to this process. */
@@ -38,8 +39,9 @@ export type LogsReopen = { type: 'logs.reopen' };
 /** agent → cert-watcher. Wait for the required files, send the first configuration, then watch. */
 export type WatchStart = { type: 'watch.start' };
 /**
- * cert-watcher → supervisor. Configuration that Envoy must run with. The first one is sent even without files, because it starts Envoy.
- * `digest`: SHA-256, in hexadecimal, of the contents of the watched files.
+ * cert-watcher → supervisor. The certificate files changed, or were read for the first time: Envoy must run with them. The first event is
+ * sent even without files, because it starts Envoy. Configuration that Envoy receives over xDS has no part in it. `digest`: SHA-256, in
+ * hexadecimal, of the contents of the watched files.
  */
 export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
 
@@ -152,7 +154,7 @@ export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number
 export type EpochRetire = {
   type: 'epoch.retire';
   lingerMs: number;
-  /** Its parent exited too early: its main thread is blocked, and SIGTERM has no effect. */
+  /** Orphaned: its parent exited too early, its main thread is blocked, and SIGTERM has no effect. */
   doomed: boolean;
 };
 /** A draining parent may exit now: its child is being terminated and ends it. */
@@ -217,7 +219,7 @@ export type EpochFailed = {
   reason: string;
   /** The kernel killed the process for lack of memory, by the counter of its control group. */
   outOfMemory: boolean;
-  /** Envoy refused to attach because its parent seems to be initializing (spec/envoy-hot-restart.md fact 1). */
+  /** Envoy refused to attach because its parent seems to be initializing (docs/hot-restart-reference.md, fact 1). */
   refusedByParent: boolean;
 };
 

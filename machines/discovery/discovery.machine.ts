@@ -6,8 +6,7 @@ import { discoveryTimeline } from './timeline.ts';
 export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.setup.ts';
 
 /**
- * The root of pilot-discovery: starts its parts in order (spec/discovery.md §2.1 G4, §2.2), each stage with a separate failure, and stops
- * them in reverse order (§2.3).
+ * The root of pilot-discovery: starts its parts in order, each stage with a separate failure, and stops them in reverse order.
  */
 export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
@@ -167,7 +166,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'authority.changed': { description: 'Recorded only: the signer and the distributed roots.' },
             'authority.failed': { description: 'Recorded only: the current signer continues to sign.' },
             'shared-authority.pending': { description: 'Recorded only: /ready reports it.' },
-            'bundle.pending': { description: 'Recorded only: the missing workloads.' },
+            'bundle.pending': { description: 'Recorded only: workloads that have not acknowledged the roots.' },
             'certificate.changed': { description: 'Recorded only: new handshakes use the certificate.' },
             'certificate.rejected': { description: 'Recorded only: the current certificate is kept.' },
           },
@@ -275,8 +274,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               on: { 'jwks.synced': 'building first push context' },
             },
             'building first push context': {
-              description:
-                'The first context includes all updates so far. No proxy is served before it is built (§2.2 step 3).',
+              description: 'The first context includes all updates so far. No proxy is served before it is built.',
               meta: { waitsFor: 'a context, repeated while it cannot be built; /ready reports it' },
               entry: 'startPush',
               on: {
@@ -319,7 +317,7 @@ export const discoveryMachine = discoverySetup.createMachine({
           },
         },
         draining: {
-          description: 'Sources are stopped. Streams, then requests, finish within the shutdown time.',
+          description: 'Sources are stopped. xDS streams, then HTTP requests, finish within the shutdown time.',
           after: { shutdownDuration: '#discovery.stopped' },
           on: {
             'signal.received': { description: 'A second signal stops at once.', target: '#discovery.stopped' },

@@ -34,7 +34,7 @@ export type ConfigProblem = {
   closed?: string;
 };
 
-/** Reason of a push: label of `pilot_push_triggers` (spec/discovery.md §6.1). */
+/** Reason of a push: label of `pilot_push_triggers`. */
 export type PushReason =
   | 'config'
   | 'service'
@@ -56,7 +56,7 @@ export type SignalReceived = { type: 'signal.received'; signal: StopSignal };
 // ---- stages of the start that prepare something and end
 
 /**
- * Preparing stages of the start, in this order (spec/discovery.md §2.1). Each is an effect of `discovery` with this name, and ends when it
+ * Preparing stages of the start, in this order. Each is an effect of `discovery` with this name, and ends when it
  * has reported.
  */
 export type PreparedStage = 'environment' | 'config-sources' | 'registries' | 'server-certificates' | 'authenticators';
@@ -250,8 +250,8 @@ export type ContextBuilt = { type: 'context.built'; version: string; updates: nu
 export type ContextFailed = { type: 'context.failed'; reason: string };
 
 /**
- * push → push-queue. Push the context of this version to all connected proxies that it concerns. `startedAt`: time of its publication, Unix
- * time in milliseconds.
+ * push → push-queue. Push the context of this version to all connected proxies. Each stream sends only what the change affects.
+ * `startedAt`: time of its publication, Unix time in milliseconds.
  */
 export type ClientsPush = {
   type: 'clients.push';
@@ -260,14 +260,14 @@ export type ClientsPush = {
   configs: ConfigKeyText[];
   startedAt: number;
 };
-/** push-queue → push. All proxies were served with all pushes. */
+/** push-queue → push. All streams were ordered to push. Their responses may not be sent or acknowledged yet. */
 export type ClientsServed = { type: 'clients.served' };
 /** discovery → push-queue. Ignore new pushes; serve the queued proxies. */
 export type QueueDrain = { type: 'queue.drain' };
 
 /**
  * push-queue → discovery/ads-server. Push to these proxies, in this order. `connections`: the N of `ads-connection-N`. `configs`:
- * all changes since their last push. `startedAt`: time of the earliest push that they have waited for.
+ * all changes since their last push. `startedAt`: publication time of the earliest context that they have waited for.
  */
 export type ProxiesServe = {
   type: 'proxies.serve';
@@ -282,7 +282,7 @@ export type ProxiesServe = {
  * may have ended.
  */
 export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
-/** discovery/ads-server → push-queue. The client of a stream was accepted, and receives the current context. */
+/** discovery/ads-server → push-queue. The client of a stream was accepted, and gets the current context with its first requests. */
 export type ProxyConnected = { type: 'proxy.connected'; connection: number };
 /** discovery/ads-server → push-queue. The stream of an accepted client ended. */
 export type ProxyDisconnected = { type: 'proxy.disconnected'; connection: number };

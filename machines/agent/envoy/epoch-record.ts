@@ -13,14 +13,14 @@ export interface EpochRecord {
   digest: string;
   /** Name of the binary, see `binary.changed`. */
   binary: string;
-  /** Number of restarts by SIGHUP before its start. */
+  /** Number of restarts that were requested (SIGHUP) before its start. */
   orders: number;
   /**
-   * `leaving`: a draining parent, which exits at the request of its child. `retiring`: replaced by an Envoy of the other base ID; the agent
-   * drains and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used by another Envoy.
+   * `leaving`: a draining parent, which exits at the request of its child (state `draining parent` of its actor). `retiring`: replaced by an
+   * Envoy of the other base ID; the agent drains and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used by another Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
-  /** Its parent exited too early: Envoy will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
+  /** Orphaned: its parent exited too early, so Envoy will block, ignore SIGTERM and abort within 15 s (docs/hot-restart-reference.md, fact 4). */
   doomed: boolean;
 }
 

@@ -2,7 +2,7 @@ import { assign, sendParent, setup } from 'xstate';
 import type { StartRequest, StartWithdraw } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Limits the rate of starts of Envoy with a token bucket (spec/agent.md §2.2). Accepts one request at a time. A stop needs no token. */
+/** Limits the rate of starts of Envoy with a token bucket. Accepts one request at a time. A stop needs no token. */
 export const startLimiterMachine = setup({
   types: {
     context: {} as { tokens: number; burst: number; refillMs: number },
@@ -21,7 +21,7 @@ export const startLimiterMachine = setup({
   },
 }).createMachine({
   id: 'start-limiter',
-  description: 'Allows ten starts of Envoy at once, then one per second.',
+  description: 'Allows `burst` starts of Envoy at once, then one per `refillMs`.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ tokens: input.burst, burst: input.burst, refillMs: input.refillMs }),
   initial: 'full',

@@ -82,8 +82,8 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
 }
 
 /**
- * `refused`: the parent rejects every child and was not repaired. `no room`: neither a child nor a replacement can start beside the serving
- * epoch.
+ * `refused`: the parent rejects every child and was not repaired. `no room`: there is no free base ID, so neither a child nor a replacement can
+ * start beside the serving epoch.
  */
 export type AttemptFailure = 'failed' | 'refused' | 'no room';
 
@@ -112,7 +112,7 @@ export const parentFailures = [
 ] as const satisfies readonly ChildAbort['why'][];
 
 export interface SupervisorOutput {
-  /** Stopped by order, or exited with Envoy by the restart policy. */
+  /** Stopped on request, or exited with Envoy by the restart policy. */
   ordered: boolean;
   /** Why each attempt failed; empty after an ordered stop. */
   attempts: string[];
@@ -133,7 +133,7 @@ export type SupervisorEvent =
   | EpochReport
   | ClassifiedExit;
 
-/** Three times the start time of an Envoy whose dependencies are available (spec/envoy-hot-restart.md §1). */
+/** Three times the longest start that was measured with available dependencies (1.5 s, on a busy machine). */
 const firstOutdatedLimitMs = 5_000;
 
 /** The serving epoch rejects children, or will abort soon. */

@@ -27,8 +27,8 @@ const reevaluateOnConfigChange = {
 const acceptRestartCommand = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
 
 /**
- * Owns the *desired* state, the running *epochs*, and the time of the next action. Restarts are decided in `deciding`. Semantics:
- * spec/agent.md §2; facts about Envoy: spec/envoy-hot-restart.md §9.
+ * Owns the *desired* state, the running *epochs*, and the time of the next action. Restarts are decided in `deciding`.
+ * Envoy's behaviour that this chart relies on (facts 1 to 10): docs/hot-restart-reference.md.
  */
 export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
@@ -114,7 +114,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
     'waiting for configuration': {
       tags: 'not started',
       meta: { waitsFor: 'the first reading of the certificate files, which has its own limit' },
-      description: 'The certificate watcher has not sent the first configuration.',
+      description:
+        'The certificate watcher has not sent the first digest of the certificate files, which starts Envoy.',
       on: {
         'config.changed': { target: 'running', actions: 'setDesired' },
         'supervisor.stop': 'stopped',
@@ -154,7 +155,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       },
       states: {
         resuming: {
-          description: 'An adopted Envoy may still be starting, or be exiting.',
+          description: 'Continues the start or the abort of an adopted candidate, if there is one.',
           always: [
             {
               guard: and(['hasStartingCandidate', 'hasServingEpoch']),
@@ -206,14 +207,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
         },
         'backing off': {
           tags: 'backing off',
-          description: 'A start or the serving Envoy failed. The delay before the next start doubles each time.',
+          description:
+            'Waits before the next start, after a start or the serving Envoy failed. The delay doubles each time.',
           after: { backoff: 'deciding' },
           on: { ...reevaluateOnConfigChange, ...acceptRestartCommand },
         },
         'retries exhausted': {
           tags: 'retries exhausted',
           description:
-            'The previous epoch serves. A new configuration, an order, or one minute of health resets the retry budget.',
+            'The previous epoch serves. The next start follows after 60 s in this state, or at once after `epoch.healthy`, a change or an order.',
           after: { healthy: { target: 'deciding', actions: 'resetRetryBudget' } },
           on: {
             'config.changed': { target: 'deciding', actions: 'setDesired' },
@@ -235,7 +237,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'waiting for parent exit': {
           tags: 'waiting for parent exit',
           meta: { waitsFor: 'the exit of the parent, which is killed if it is overdue' },
-          description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
+          description: 'Starts no epoch: the serving epoch would then end its draining parent at once (fact 5).',
           on: {
             ...reevaluateOnConfigChange,
             'epoch.ended': 'deciding',
@@ -245,7 +247,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'rate limited': {
           tags: 'rate limited',
           meta: { waitsFor: 'a token of the start limiter: at most one refill' },
-          description: 'Starts are rate limited.',
+          description: 'Waits for permission to start Envoy.',
           entry: 'requestStart',
           exit: 'cancelStartRequest',
           on: {
@@ -312,7 +314,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'discarding candidate': {
           tags: 'adopting',
           meta: { waitsFor: 'its exit, or its report that SIGKILL has no effect: at most 10 s' },
-          description: 'The previous agent aborted a start and was killed before the candidate exited.',
+          description:
+            'Kills a candidate whose start the previous agent aborted; that agent was killed before the candidate exited.',
           on: {
             'epoch.started': { actions: 'abortNewest' },
             'candidate.aborted': { target: 'deciding', actions: 'reportHandoverEnded' },
@@ -323,7 +326,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         repairing: {
           tags: 'repairing',
           description:
-            'A child that exited before it was live left its flag in shared memory, so its parent rejects every other child.',
+            'Clears the flag that a child left in shared memory when it exited before it was live: its parent rejects every other child (facts 1 and 2).',
           invoke: {
             id: 'repair',
             src: 'repair',
@@ -336,7 +339,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'full restart': {
           tags: 'full restart',
           description:
-            'Neither a child nor a replacement can start beside the serving epoch: drain, kill, and start at epoch 0.',
+            'Drains and kills the epochs, then starts epoch 0, because neither a child nor a replacement can start beside the serving epoch.',
           initial: 'draining',
           states: {
             draining: {
@@ -348,7 +351,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
             killing: {
               tags: 'killing',
               meta: { waitsFor: 'the exit of each epoch, or its report that SIGKILL has no effect: at most 10 s' },
-              description: 'Sends SIGKILL, because a child without its parent does not exit after SIGTERM.',
+              description:
+                'Sends SIGKILL, because the serving epoch may be orphaned, and an orphaned epoch does not exit after SIGTERM.',
               entry: [
                 { type: 'reportNotServing', params: { reason: 'Envoy is restarting without hot restart' } },
                 'abortAll',
@@ -386,7 +390,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     },
     stopped: {
       type: 'final',
-      description: 'Stopped by order.',
+      description: 'Stopped on request.',
       output: { ordered: true },
     },
     'exited with Envoy': {
@@ -396,7 +400,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     },
     failed: {
       type: 'final',
-      description: 'No epoch serves, and the retry budget is exhausted.',
+      description: 'The agent cannot keep Envoy running, or cannot adopt or observe it.',
       output: { ordered: false },
     },
   },

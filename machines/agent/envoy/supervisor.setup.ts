@@ -49,7 +49,7 @@ import {
   unseenMsOf,
 } from './supervisor-context.ts';
 
-/** Time until the main thread of an orphaned child blocks because its parent exited (spec/envoy-hot-restart.md fact 4). */
+/** Time until the main thread of an orphaned child blocks because its parent exited (docs/hot-restart-reference.md, fact 4). */
 const maxFullRestartDrainMs = 4_500;
 /** The workers of an orphaned child serve 10 s longer, then it aborts. The agent kills it before. */
 const maxOrphanLingerMs = 8_500;

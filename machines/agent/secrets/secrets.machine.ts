@@ -201,7 +201,7 @@ export const secretsMachine = secretsSetup.createMachine({
           states: {
             distributed: {
               meta: { waitsFor: 'a certificate with other roots: normal operation' },
-              description: 'Envoy receives each certificate as soon as it is issued.',
+              description: 'Sends each certificate to Envoy as soon as it is issued, if Envoy trusts its roots.',
             },
             'awaiting roots': {
               description:

@@ -230,7 +230,10 @@ export const secretsSetup = setup({
     ),
     /** Effect: stores the control plane's roots in memory under their hash. */
     storeBundle: (_, _params: TrustBundleReceived) => {},
-    /** Replaces the roots of the last certificate: they are older, and may include a root that was removed since. */
+    /**
+     * If the bundle contains the root of the last certificate, it replaces the roots of that certificate: they are older, and may include a
+     * root that was removed since.
+     */
     recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
       bundleTaken: '',

@@ -5,18 +5,19 @@ import type { CatalogueRow } from '../../catalogue-row.ts';
 export type AuthorityId = string;
 
 /**
- * Stage of a root rotation. `steady`: one root. `trusting`: two roots, the old one signs. `signing`: two roots, the new one signs.
- * `dropping`: only the new root is distributed.
+ * Stage of a root rotation. `steady`: one root. `trusting`: two roots are distributed; `signer` signs, `other` does not yet. `signing`: two
+ * roots; `signer` signs, `other` signed before. `dropping`: only the root of `signer` is distributed. After a revert, the signer may be the
+ * older root.
  */
 export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
 
 /** discovery → authority. Load the authority, or create one. */
 export type AuthorityLoad = { type: 'authority.load' };
 /**
- * authority → discovery. The authority signs. Sent when the program starts, in each stage: a start does not wait for the end of a rotation.
+ * authority → discovery. The authority signs. Sent whenever a stage applies: a start does not wait for the end of a rotation.
  */
 export type AuthorityLoaded = { type: 'authority.loaded'; signer: AuthorityId; roots: AuthorityId[] };
-/** authority → discovery. A stage is recorded and applies: the signer and the distributed roots. */
+/** authority → discovery. A stage is recorded, and applies next: the signer and the distributed roots. */
 export type AuthorityChanged = {
   type: 'authority.changed';
   stage: RotationStage;
@@ -25,7 +26,7 @@ export type AuthorityChanged = {
   /** Authority whose certificates must be replaced, from stage `signing`; otherwise `null`. */
   tainted: AuthorityId | null;
 };
-/** authority → discovery. The authority is unavailable, or an operation failed: the current signer continues. */
+/** authority → discovery. The authority is unavailable (at the start, the program ends), or an operation failed: the signer continues. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 /** shared-authority → discovery. There is no usable authority yet. */
 export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason: string };
@@ -33,7 +34,10 @@ export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason:
 export type RotationStart = { type: 'rotation.start' };
 /** discovery/http → authority. An operator reverts the last step of the rotation. */
 export type RotationRevert = { type: 'rotation.revert' };
-/** discovery/http → authority. The key of the current root may be compromised: all certificates must be renewed at once. */
+/**
+ * discovery/http → authority. The key of a root may be compromised, so its certificates must be renewed: in stage `signing` the previous
+ * root, otherwise the current one.
+ */
 export type RotationTaint = { type: 'rotation.taint' };
 /** discovery/http → authority. Proceed without the missing workloads, which may lose connections. */
 export type RotationForce = { type: 'rotation.force' };

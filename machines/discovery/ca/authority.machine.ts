@@ -15,9 +15,8 @@ import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './authority.setup.ts';
 
 /**
- * The authority of the mesh (spec/discovery.md §11), and the rotation of its root without failed connections between workloads
- * (spec/identity.md §8): all workloads trust the next root before it signs, and the previous one is dropped when no certificate of it is in
- * use. Each stage is recorded before it applies, and resumed after a restart. An authority is the ID of its signing certificate; only the
+ * The authority of the mesh, and the rotation of its root without failed connections between workloads (docs/identity.md): all workloads
+ * trust the next root before it signs, and the previous one is dropped when no certificate of it is in use. Each stage is recorded before it applies, and resumed after a restart. An authority is the ID of its signing certificate; only the
  * effects have keys.
  */
 export const authorityMachine = authoritySetup.createMachine({
@@ -52,7 +51,10 @@ export const authorityMachine = authoritySetup.createMachine({
         'files.changed': {
           description: 'During a rotation the directory is ignored; it is read when the rotation ends.',
         },
-        'rotation.start': { description: 'A rotation is in progress, or there is no root.' },
+        'rotation.start': {
+          description:
+            'A rotation is in progress, there is no root, or a stage or the directory is being read or written.',
+        },
         'rotation.revert': {
           description: 'No step can be reverted, or the previous root is tainted.',
         },
@@ -92,12 +94,13 @@ export const authorityMachine = authoritySetup.createMachine({
           },
         },
         unusable: {
-          description: 'The files contain no authority that can sign. They are read again, at increasing intervals.',
+          description:
+            'The files contain no authority that can sign. They are read again, at increasing intervals. At the start, pilot-discovery exits.',
           after: { retryDelay: 'loading' },
           on: { 'files.changed': 'loading' },
         },
         'creating first root': {
-          description: 'There is no root, or every known root has expired.',
+          description: 'Generates and stores a root, because there is none, or every known root has expired.',
           meta: { waitsFor: 'generating a key and writing it to disk' },
           invoke: {
             id: 'preparing',
@@ -107,7 +110,7 @@ export const authorityMachine = authoritySetup.createMachine({
           },
         },
         steady: {
-          description: 'One authority signs, and only its root is trusted.',
+          description: 'One authority signs, and only its root is distributed.',
           initial: 'recording',
           states: {
             recording: recording('steady', 'idle'),
@@ -125,7 +128,7 @@ export const authorityMachine = authoritySetup.createMachine({
               },
             },
             debouncing: {
-              description: 'The directory is being written. The delay counts from the first event.',
+              description: 'Waits until the directory is written. The delay counts from the first event.',
               after: { debounceTime: 'reading directory' },
               on: { 'files.changed': {}, 'rotation.start': {}, 'rotation.taint': {} },
             },
@@ -206,7 +209,7 @@ export const authorityMachine = authoritySetup.createMachine({
           on: { 'rotation.taint': { actions: 'taintSigner' } },
         },
         trusting: {
-          description: 'Both roots are distributed; the next one signs nothing yet.',
+          description: 'Both roots are distributed; `other` does not sign yet.',
           on: {
             'rotation.taint': {
               description: 'The certificates are renewed when the next root signs. The taint is recorded first.',
@@ -219,7 +222,8 @@ export const authorityMachine = authoritySetup.createMachine({
             recording: recording('trusting', 'distributing'),
             'recording backoff': { after: { retryDelay: 'recording' } },
             distributing: {
-              description: 'A workload that does not know the next root would reject its certificates.',
+              description:
+                'Waits until all workloads acknowledge both roots: others would reject certificates of the next root.',
               meta: {
                 waitsFor:
                   'each workload to acknowledge both roots, or its certificate to expire; the debug page lists them',
@@ -236,7 +240,8 @@ export const authorityMachine = authoritySetup.createMachine({
                 },
                 'rotation.force': { target: '#authority.active.signing', actions: 'switchSigner' },
                 'rotation.revert': {
-                  description: 'The next root has signed nothing, so it is discarded.',
+                  description:
+                    'Only the signer remains. The other root is new, or it signed before this rotation was reverted.',
                   target: '#authority.active.steady',
                   actions: 'clearOther',
                 },
@@ -245,10 +250,11 @@ export const authorityMachine = authoritySetup.createMachine({
           },
         },
         signing: {
-          description: 'The new authority signs; both roots are trusted.',
+          description: '`signer` signs; both roots are distributed.',
           on: {
             'rotation.taint': {
-              description: 'All certificates are renewed now, and the rotation can no longer be reverted.',
+              description:
+                'The certificates of the previous root are renewed now, and the rotation can no longer be reverted.',
               target: '.recording',
               actions: 'taintOther',
             },
@@ -280,13 +286,14 @@ export const authorityMachine = authoritySetup.createMachine({
           },
         },
         dropping: {
-          description: 'The previous root is no longer distributed.',
+          description: 'Only the root of the signer is distributed.',
           initial: 'recording',
           states: {
             recording: recording('dropping', 'distributing'),
             'recording backoff': { after: { retryDelay: 'recording' } },
             distributing: {
-              description: 'All certificates of the previous authority have expired or were renewed.',
+              description:
+                'Waits until all workloads acknowledge the new root alone. No certificate of the previous one is in use.',
               meta: {
                 waitsFor:
                   'each workload to acknowledge the new root alone, or its certificate to expire; the debug page lists them',

@@ -23,7 +23,7 @@ import type {
 export interface AuthorityInput {
   /** Interval of checks of the root's age (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
-  /** From the first event of a batch to the read of a directory (spec/discovery.md §11: 100 ms). */
+  /** From the first event of a batch to the read of a directory (100 ms in pilot-discovery). */
   settleMs: number;
 }
 
@@ -33,7 +33,7 @@ export interface Journal {
   signer: AuthorityId;
   /** The other authority during a rotation: the next one in stage `trusting`, the previous one afterwards. */
   other: AuthorityId | null;
-  /** The authority whose key may be compromised: its certificates are renewed at once, and it never signs again. */
+  /** The authority whose key may be compromised: its certificates are renewed as soon as another one signs, and it never signs again. */
   tainted: AuthorityId | null;
 }
 

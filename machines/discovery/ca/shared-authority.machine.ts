@@ -195,7 +195,7 @@ export const sharedAuthorityMachine = setup({
             },
             idle: {
               tags: 'steady',
-              description: 'All replicas have read it.',
+              description: 'All connected replicas should have read it.',
               after: { checkInterval: { target: 'idle', reenter: true, actions: 'checkRotation' } },
             },
             'restoring Secret': {

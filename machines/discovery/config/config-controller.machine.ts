@@ -28,7 +28,7 @@ import { configSourceMachine } from './config-source.machine.ts';
 export interface ConfigControllerInput {
   /** Pause after which the events of a source are handled. */
   quietMs: number;
-  /** From the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
+  /** From the first event of a batch to the read, at most (20 ms in pilot-discovery). */
   coalesceMs: number;
 }
 
@@ -39,7 +39,7 @@ interface KnownSource {
   name: string;
   /** The whole source was read once. */
   read: boolean;
-  /** Still configured. A removed source applies, after the configured ones, until all new ones have been read. */
+  /** Still configured (unrelated to LIST of Kubernetes). A removed source applies, after these, until all new ones have been read. */
   listed: boolean;
 }
 
@@ -72,13 +72,13 @@ export type ConfigReading =
     }
   | { outcome: 'missing'; problems: ConfigProblem[] };
 
-/** Kinds that define services and endpoints: the service registry handles their changes (§4.2, §5.4). */
+/** Kinds that define services and endpoints: the service registry handles their changes. */
 const serviceKinds = [
   ...['ServiceEntry', 'WorkloadEntry'],
   ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
 ];
 
-/** Kinds that name keys by address: they are pushed when the keys are available. */
+/** Kinds that name JWKS URLs: they are pushed when the keys are available. */
 const keyKinds = ['RequestAuthentication'];
 
 /**

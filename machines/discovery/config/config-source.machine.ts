@@ -9,12 +9,12 @@ export interface ConfigSourceInput {
   source: string;
   /** Pause after which a batch is read. */
   quietMs: number;
-  /** From the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
+  /** From the first event of a batch to the read, at most (20 ms in pilot-discovery). */
   coalesceMs: number;
 }
 
 interface ConfigSourceContext extends ConfigSourceInput {
-  /** Changed places since the start of the last read, without duplicates. */
+  /** Changed places of the source, such as paths, since the start of the last read, without duplicates. */
   places: string[];
   /** Read the whole source: there were too many events, or some may be missing. */
   everywhere: boolean;
@@ -176,7 +176,8 @@ export const configSourceMachine = setup({
           },
           {
             guard: { type: 'isMixed', params: ({ event }) => ({ summary: event.output }) },
-            description: 'A burst began during the read, so the result may be inconsistent and is not reported.',
+            description:
+              'A burst began during the read, so the result may be inconsistent. It is not reported, once per burst; the next read is reported.',
             target: 'burst',
             actions: ['resetFailures', 'deferReport'],
           },
@@ -208,14 +209,14 @@ export const configSourceMachine = setup({
       states: {
         current: { entry: 'clearPlaces', on: { 'source.changed': { target: 'outdated', actions: remembered } } },
         outdated: {
-          description: 'The source changed during the read. The result applies, and the source is read again.',
+          description: 'The source changed during the read: reads it again after this read, whose result applies.',
           exit: 'readAgain',
           on: { 'source.changed': { actions: remembered } },
         },
       },
     },
     current: {
-      description: 'The objects are those of the source.',
+      description: 'Waits for changes. The applied objects are those of the source.',
       meta: { waitsFor: 'a change of the source: normal operation' },
       on: { 'source.changed': { target: 'coalescing', actions: remembered } },
     },
@@ -256,14 +257,13 @@ export const configSourceMachine = setup({
       },
     },
     'backing off': {
-      description:
-        'The last read failed. The whole source is read again, at increasing intervals and at the next event.',
+      description: 'The last read failed: reads the whole source again, at increasing intervals and at the next event.',
       after: { retryDelay: 'reading' },
       on: { 'source.changed': { target: 'coalescing', actions: remembered } },
     },
     missing: {
       description: 'The source does not exist. Its last objects still apply.',
-      meta: { waitsFor: 'the source to exist again; during the start, the end of the program' },
+      meta: { waitsFor: 'the source to exist again. At the start, the program exits instead' },
       on: { 'source.changed': { target: 'coalescing', actions: remembered } },
     },
   },

@@ -1,6 +1,6 @@
 /**
  * The queue of proxies that wait for pushes: a plain record, never changed in place, and the rules by which pushes and proxies
- * change it (spec/discovery.md §6.4).
+ * change it. The unit of the queue is an xDS stream; a proxy has one. Served means: its stream was ordered to push.
  *
  * Each proxy is in the queue at most once: changes during its wait are served together. A change while it is being served puts
  * it at the end of the queue again. Consecutive proxies that wait for the same changes form a group, so an event costs at most
@@ -8,14 +8,14 @@
  */
 import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 
-/** Changes kept separately for proxies that have received some of them. With more, all waiting proxies get all of them. */
+/** Changes kept separately for proxies that have received some of them. Beyond this, they are merged into one, for all waiting proxies. */
 export const maxChanges = 64;
 
 export interface Change {
   version: string;
   forced: boolean;
   configs: ConfigKeyText[];
-  /** When the push started to wait, Unix time in milliseconds. */
+  /** When the push context was published, Unix time in milliseconds; of merged changes the earliest. */
   startedAt: number;
 }
 
@@ -115,7 +115,7 @@ export function withServed(line: Line, connections: readonly number[]): Line {
   });
 }
 
-/** Merges changes: the newest version, all changed objects, and the earliest start (§6.1). */
+/** Merges changes: the newest version, all changed objects, and the earliest start. */
 export function merged(changes: readonly Change[]): Change {
   if (changes.length === 1) return changes[0]!;
   return {

@@ -32,8 +32,9 @@ interface PushQueueContext extends PushQueueInput {
 }
 
 /**
- * Decides which proxies get a push and when (spec/discovery.md §6.4): in order, a limited number at a time, each with all changes since its
- * last push. A slot is free as soon as the connection was ordered to push, so a slow proxy delays no other.
+ * Decides which streams get a push and when: in order, a limited number at a time, each with all changes since its last push. Streams are
+ * ordered to push in batches; the slots of a batch are free after its last stream was ordered (`proxies.served`). The responses may follow
+ * later, so a slow proxy delays no other.
  */
 export const pushQueueMachine = setup({
   types: {
@@ -73,7 +74,7 @@ export const pushQueueMachine = setup({
   },
 }).createMachine({
   id: 'push-queue',
-  description: 'The order in which proxies get pushes.',
+  description: 'The order in which xDS streams get pushes.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, line: emptyLine }),
   initial: 'accepting pushes',
@@ -88,7 +89,7 @@ export const pushQueueMachine = setup({
   },
   states: {
     'accepting pushes': {
-      description: 'A push concerns every proxy that is connected at that time.',
+      description: 'Queues every stream that is connected at the time of a push.',
       on: {
         'clients.push': {
           actions: ['queueAll', 'grantSlots'],
@@ -116,7 +117,7 @@ export const pushQueueMachine = setup({
           ],
         },
         serving: {
-          description: 'Proxies are being served; no proxy waits.',
+          description: 'Streams are being ordered to push; no stream waits for a slot.',
           meta: { waitsFor: 'the xDS server, which pushes to one connection after another' },
           always: [
             { guard: 'hasWaiting', target: 'throttled' },
@@ -124,7 +125,7 @@ export const pushQueueMachine = setup({
           ],
         },
         throttled: {
-          description: 'The maximum number of proxies is being served; others wait.',
+          description: 'All slots are taken; other streams wait.',
           meta: { waitsFor: 'the xDS server, which pushes to one connection after another' },
           always: [
             { guard: 'isIdle', target: 'idle', actions: 'reportServed' },

@@ -37,9 +37,9 @@ interface PushContext extends PushInput {
   gathered: MergedRequest;
   /** Requests of the context that is being built. */
   underWay: MergedRequest;
-  /** Urgent endpoint changes that are not being built yet. */
+  /** Endpoint changes that are not debounced and not being built yet. */
   urgent: MergedRequest;
-  /** Urgent endpoint changes that are being built. */
+  /** Endpoint changes that are not debounced and are being built. */
   urgentUnderWay: MergedRequest;
   /** Requests of failed contexts, which the next context includes. */
   unbuilt: MergedRequest;
@@ -53,7 +53,7 @@ interface PushContext extends PushInput {
  */
 const maxSharedQuietTimes = 3;
 
-/** Serving all proxies takes far less: a slow proxy occupies no slot. */
+/** Ordering all streams to push takes far less: a slow proxy occupies no slot. */
 const servingLimitMs = 10_000;
 
 const nothing: MergedRequest = { configs: [], forced: false, reasons: {}, updates: 0 };
@@ -61,8 +61,9 @@ const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 
 
 /**
  * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests during that
- * time are collected for the next (spec/discovery.md §6.2). The next context also waits until the proxies are served, because they share
- * generated resources only if they use the same context: an overloaded server builds fewer contexts instead of generating resources for a
+ * time are collected for the next. Undebounced endpoints get separate contexts, which the effect builds after a running build. The next
+ * context also waits until all streams were ordered to push (not until proxies acknowledge), because proxies share generated resources only
+ * if they use the same context: an overloaded server builds fewer contexts instead of generating resources for a
  * few proxies each.
  */
 export const pushMachine = setup({
@@ -164,7 +165,7 @@ export const pushMachine = setup({
   },
 }).createMachine({
   id: 'push',
-  description: 'Builds push contexts from changes, one at a time.',
+  description: 'Builds push contexts from changes; the effect builds one at a time.',
   meta: { timeline: pushTimeline },
   context: ({ input }) => ({
     ...input,
@@ -224,7 +225,7 @@ export const pushMachine = setup({
               always: { guard: 'hasCollected', target: 'collecting' },
               on: {
                 'push.request': [
-                  { guard: 'isEmptyRequest', description: 'The request is empty (§6.1).' },
+                  { guard: 'isEmptyRequest', description: 'The request is empty.' },
                   { guard: 'isUrgentRequest', actions: 'collectUrgent' },
                   { target: 'collecting', actions: 'collect' },
                 ],
@@ -235,7 +236,7 @@ export const pushMachine = setup({
               after: { maxDelay: '.overdue' },
               on: {
                 'push.request': [
-                  { guard: 'isEmptyRequest', description: 'The request is empty (§6.1).' },
+                  { guard: 'isEmptyRequest', description: 'The request is empty.' },
                   { guard: 'isUrgentRequest', actions: 'collectUrgent' },
                   { guard: 'spansNamespaces', target: '.debouncing shared', actions: 'collect' },
                   { target: '.debouncing', actions: 'collect' },
@@ -249,7 +250,7 @@ export const pushMachine = setup({
                 },
                 'debouncing shared': {
                   description:
-                    'Requests concern several namespaces: one that changes continuously must not delay the push of another.',
+                    'Requests concern several namespaces. At most `sharedDelay` (three times `quietTime`) after the second namespace the push is due, so that one namespace cannot delay another.',
                   after: { sharedDelay: 'due' },
                   on: {
                     'push.request': [
@@ -267,7 +268,7 @@ export const pushMachine = setup({
                   },
                 },
                 due: {
-                  description: 'There was a pause; a context may still be being built.',
+                  description: 'There was a pause; the previous context may still be building.',
                   always: { guard: not('hasCollected'), target: '#push.pushing.requests.none' },
                   on: {
                     'push.request': [
@@ -344,7 +345,8 @@ export const pushMachine = setup({
               after: { retryDelay: { target: 'building', actions: 'claimCollected' } },
             },
             distributing: {
-              description: 'The context is being pushed to the proxies.',
+              description:
+                'Waits until all streams were ordered to push. Responses and acknowledgements may follow later.',
               on: { 'clients.served': 'idle' },
               after: {
                 servingTime: { target: 'idle', description: 'Slow proxies do not delay requests for longer.' },
@@ -356,12 +358,13 @@ export const pushMachine = setup({
           initial: 'none',
           states: {
             none: {
-              description: 'No endpoint change is urgent.',
+              description: 'No endpoint change waits.',
               meta: { waitsFor: 'a change: normal operation' },
               always: { guard: 'hasUrgent', target: 'building', actions: 'claimUrgent' },
             },
             building: {
-              description: 'Urgent endpoints get a separate context.',
+              description:
+                'Builds a separate context for endpoints that are not debounced (PILOT_ENABLE_EDS_DEBOUNCE=false).',
               meta: { waitsFor: 'a computation; the last context still applies' },
               invoke: {
                 id: 'endpoints',
@@ -390,7 +393,7 @@ export const pushMachine = setup({
   },
 });
 
-/** Mesh-wide changes count as a namespace. */
+/** A forced request counts as another namespace. */
 function isOfSeveralNamespaces({ configs, forced }: MergedRequest): boolean {
   const namespaces = new Set(configs.map((key) => key.split('/', 2)[1]));
   return namespaces.size + Number(forced) > 1;
@@ -400,7 +403,7 @@ function merged(sum: MergedRequest, event: PushStart | PushRequest | ClientsServ
   return event.type === 'push.request' ? together(sum, { ...event, updates: 1 }) : sum;
 }
 
-/** Merges two requests without changing them (§6.1). */
+/** Merges two requests without changing them. */
 function together(one: MergedRequest, other: MergedRequest): MergedRequest {
   const reasons = { ...one.reasons };
   for (const [reason, count] of Object.entries(other.reasons) as [keyof PushOrder['reasons'], number][]) {

@@ -135,7 +135,7 @@ export const adsConnectionMachine = setup({
   initial: 'authenticating',
   states: {
     authenticating: {
-      description: 'The stream is open but not read. The client is being authenticated.',
+      description: 'Authenticates the client. No request is processed before.',
       after: {
         authenticationLimit: { target: 'closing', actions: { type: 'recordEnd', params: unauthenticated } },
       },
@@ -158,7 +158,7 @@ export const adsConnectionMachine = setup({
       },
     },
     'awaiting node': {
-      description: 'The first request must name the node. A client that sends none is disconnected.',
+      description: 'Waits for the first request, which must name the node.',
       after: { nodeLimit: { target: 'closing', actions: { type: 'recordEnd', params: silent } } },
       on: {
         'node.accepted': {
@@ -216,7 +216,8 @@ export const adsConnectionMachine = setup({
           initial: 'up to date',
           states: {
             'up to date': {
-              description: 'The client has been sent all changes that concern it.',
+              description:
+                'No change waits for an acknowledgement. After `ackTimeout` or `stream.resumed`, changes may be due; the stream reports them again.',
               meta: { waitsFor: 'a change or a request: normal operation' },
               on: { 'changes.held': 'awaiting acknowledgement' },
             },
@@ -233,7 +234,7 @@ export const adsConnectionMachine = setup({
             },
             congested: {
               description:
-                'A response waits until earlier ones are written. The client is not read, so that its requests use no memory.',
+                'A response waits until earlier ones are written. No requests are read from the client, so that they use no memory.',
               on: {
                 'stream.resumed': {
                   target: 'up to date',
@@ -356,7 +357,7 @@ export const adsConnectionMachine = setup({
     draining: {
       tags: 'leaving',
       description:
-        'The server stops or disconnects this client. Pending responses are completed, then the client connects to another server.',
+        'The server stops or disconnects this client: completes pending responses, then ends the stream with OK and no reason. Invalid requests end it at once. Clients that are not served yet get UNAVAILABLE [SERVER_SHUTTING_DOWN] instead.',
       entry: 'drainStream',
       after: { drainTime: 'closing' },
       on: {

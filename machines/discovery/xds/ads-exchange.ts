@@ -207,7 +207,7 @@ export function stepTo(
   return { exchange: { watches, standing }, orders, reports: allReports };
 }
 
-/** Repeats the current reports after an event that makes the chart up to date. */
+/** Repeats the current reports after an event that returns `delivery` of the chart to 'up to date'. */
 function repeatedReports({ standing }: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
   return stepTo({ watches: changed, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
 }
@@ -242,7 +242,7 @@ const reportedClasses: Partial<Record<RequestClass, RequestClassified['verdict']
 function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRules): ExchangeStep {
   const { watches } = exchange;
   const { typeUrl } = request;
-  // Types that are not served get no response (spec/discovery.md §7.6 row 12); nothing of them is stored.
+  // Types that are not served get no response; nothing of them is stored.
   if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [classified(typeUrl, 'unserved', '')] };
   const { watch, requestClass } = classify(watches[typeUrl], believed(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {

@@ -3,6 +3,16 @@
  *
  * Events contain no resources, which go from the cache to the stream. The stream keeps the state of each watched type (names, nonces,
  * versions), changed by the rules of ads-exchange.ts.
+ *
+ * Prefixes name the subject of an event, not its sender:
+ *
+ * | prefix | subject | sender |
+ * |---|---|---|
+ * | `peer.`, `node.`, `workload.`, `request.`, `client.` | the client and its requests | stream |
+ * | `stream.congested`, `.resumed`, `.closed` | the transport of the stream | stream |
+ * | `changes.held`, `.released`, `responses.scheduled`, `response.`, `watch.`, `clusters.` | outcome of the rules | stream |
+ * | `responses.send`, `changes.release`, `waits.`, `removals.`, `stream.drain`, `stream.end` | orders to the stream | connection |
+ * | `connection.` | orders to the connection | discovery/ads-server |
  */
 import type { KnownResources, Watch } from './watch-record.ts';
 
@@ -78,7 +88,7 @@ export type NodeAccepted = { type: 'node.accepted'; node: string };
 export type NodeInvalid = { type: 'node.invalid'; reason: string };
 /** The first request names a node that does not belong to the client's identities. */
 export type NodeForbidden = { type: 'node.forbidden'; reason: string };
-/** The workload cannot be registered; `reason` is sent to the client. */
+/** The workload cannot be registered, or a limit of streams (their rate or number) is exceeded; `reason` is sent to the client. */
 export type WorkloadRejected = { type: 'workload.rejected'; code: EndCode; reason: string };
 /** The first request names no node. */
 export type NodeMissing = { type: 'node.missing' };
@@ -188,12 +198,12 @@ export type WaitsExpire = { type: 'waits.expire' };
 export type RemovalsExpire = { type: 'removals.expire' };
 /** Take no more changes, and report when the client has acknowledged or rejected all responses. */
 export type StreamDrain = { type: 'stream.drain' };
-/** End the stream after pending responses, or at once. */
+/** End the stream: after its responses, or at once (`cut`). */
 export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string; cut?: true };
 
 // ---- discovery/ads-server → ads-connection
 
-/** Push these types to the client: a new snapshot concerns them. */
+/** Push these types to the client: a new push context affects them. */
 export type ConnectionPush = { type: 'connection.push'; version: string; types: string[] };
 /** End the stream: at once if no response is pending, otherwise after that or after the limit. */
 export type ConnectionDrain = { type: 'connection.drain'; withinMs: number };

@@ -3,7 +3,7 @@ import type { ExchangeRules } from '../../../machines/discovery/xds/ads-exchange
 import type { AddressPaceLimits } from './admission/address-pace.ts';
 import type { UnidentifiedLimits } from './admission/unidentified-connections.ts';
 
-/** Times in milliseconds. Defaults are those of Istio (spec/discovery.md §7.5). */
+/** Times in milliseconds. */
 export interface AdsLimits {
   /** 0: limited only by the load. Default 0. */
   readonly streamsPerSecond?: number;

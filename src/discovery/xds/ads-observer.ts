@@ -41,7 +41,10 @@ export interface AdsObserver {
   sourceFailed?(typeUrl: string, node: string, error: unknown): void;
   /** Time of a push in the queue (`pilot_proxy_queue_time`). */
   queueTime?(ms: number): void;
-  /** Time from a push order to the update of an affected proxy (`pilot_proxy_convergence_time`). */
+  /**
+   * Time from the publication of a push context until the stream of an affected proxy was ordered to push
+   * (`pilot_proxy_convergence_time`). The acknowledgement of the proxy comes later.
+   */
   converged?(ms: number): void;
   /** `pilot_xds_waiting_for_clusters`. */
   clustersAwaited?(isWaiting: boolean): void;

@@ -63,13 +63,13 @@ export interface AdsServer {
   /** In the order of acceptance. */
   connections(): ConnectionView[];
   /**
-   * Closes a client's stream, after which it reconnects.
+   * Ends a client's stream; the client is expected to reconnect.
    *
    * @param id of its ConnectionView
    * @returns false if there is no such client
    */
   disconnect(id: string): boolean;
-  /** Rejects streams that wait for admission, and ends each other stream after the client's ACK, so that clients reconnect elsewhere. */
+  /** Rejects streams that wait for admission, and ends every other stream after the client's last ACK or NACK, so that clients reconnect elsewhere. */
   drain(budgetMs: number): Promise<void>;
   close(): void;
 }

@@ -60,7 +60,8 @@ export const discoveryTable = {
     action: 'none: clients reconnect. If it lasts, `/ready` reports what is awaited',
   },
   SERVER_SHUTTING_DOWN: {
-    meaning: 'this replica is shutting down',
+    meaning:
+      'this replica is shutting down and accepts no streams. Streams that are served end with OK and no reason instead',
     action: 'none: clients reconnect to another replica',
   },
   INTERNAL_ERROR: {
@@ -73,7 +74,8 @@ export const discoveryTable = {
       'none: clients retry. If it lasts, raise or remove `PILOT_MAX_REQUESTS_PER_SECOND` if it is set, or add replicas',
   },
   STREAMS_EXHAUSTED: {
-    meaning: 'the replica has as many xDS streams as it can serve, and the namespace has its fair share',
+    meaning:
+      'the replica has as many xDS streams as it can serve. A new stream: its namespace has its fair share. An open one: its namespace has the most streams, and another one needs a slot',
     action: 'add replicas, or raise `PILOT_XDS_MAX_STREAMS`',
   },
   STREAM_NAMES_EXHAUSTED: {
@@ -82,7 +84,8 @@ export const discoveryTable = {
       'reduce what the proxy uses (Sidecar, `exportTo`), or raise `PILOT_XDS_MAX_NAMES_PER_STREAM`. For a gRPC program the limit is fixed: call fewer targets from one process',
   },
   STREAM_TIMEOUT: {
-    meaning: 'the client did not send a request, or did not read a response, in time',
+    meaning:
+      'the client did not send a request in time, or did not read a response. In the second case the connection is closed without a status, so only log and metrics have this code',
     action: 'check the client and the network; it reconnects',
   },
   CLIENT_UNAUTHENTICATED: {

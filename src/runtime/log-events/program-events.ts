@@ -14,7 +14,7 @@ export const programEvents = {
     level: 'warn',
     message: '{actor}: {from} → {to} ({cause})',
     meaning:
-      '`retries exhausted`: Envoy could not be started with the current configuration, and the agent waits for a new one; a serving Envoy continues.',
+      '`retries exhausted`: Envoy could not be started with the current certificate files. The agent retries after 60 s, or at the next change; a serving Envoy continues.',
     action: 'See the `Envoy start failed` lines before it; correct the configuration or the certificate files.',
   },
   'chart.transition': {

@@ -274,7 +274,7 @@ describe('a crash while the parent drains', () => {
     await world.pass(1_000);
     await ends(world, world.newest(), { code: 1 });
     expect(world.output()?.trouble).toEqual([
-      'giving up after repeated Envoy failures',
+      'agent exits: Envoy cannot be kept running',
       'epoch-1, serving: signal SIGSEGV',
       'epoch-1: its parent left first',
       'epoch-0, initializing: exit code 1',
@@ -304,9 +304,9 @@ describe('restart policies and hot restart off', () => {
       'that ends by itself with 3',
       { code: 3 },
       1,
-      ['giving up after repeated Envoy failures', expect.stringContaining('3')],
+      ['agent exits: Envoy cannot be kept running', expect.stringContaining('3')],
     ],
-    ['that crashes', crashed, 1, ['giving up after repeated Envoy failures', expect.stringContaining('SIGSEGV')]],
+    ['that crashes', crashed, 1, ['agent exits: Envoy cannot be kept running', expect.stringContaining('SIGSEGV')]],
   ])('with the policy exit the agent ends as the Envoy %s', async (_, end, exitCode, trouble) => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await ends(world, world.newest(), end);

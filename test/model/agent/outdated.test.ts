@@ -75,7 +75,7 @@ describe('an Envoy that waits for a missing dependency, with no serving Envoy,',
     expect(world.output()).toMatchObject({
       exitCode: 1,
       trouble: [
-        'giving up after repeated Envoy failures',
+        'agent exits: Envoy cannot be kept running',
         expect.stringMatching(/^epoch-0: SIGKILL/),
         expect.stringMatching(/^epoch-0b: SIGKILL/),
       ],

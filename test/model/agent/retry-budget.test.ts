@@ -108,7 +108,7 @@ describe('§2.2: the retry budget', () => {
     expect(epochsStarted(world)).toEqual([0, 0]);
     await ends(world, world.newest(), crashed);
     expect(world.output()?.trouble).toEqual([
-      'giving up after repeated Envoy failures',
+      'agent exits: Envoy cannot be kept running',
       'epoch-0, serving: signal SIGSEGV',
       'epoch-0, initializing: signal SIGSEGV',
     ]);
@@ -122,7 +122,7 @@ describe('§2.2: the retry budget', () => {
       if (attempt < 24) await world.nextStart();
     }
     const told = Array.from({ length: 20 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i + 5}`);
-    expect(world.output()?.trouble).toEqual(['giving up after repeated Envoy failures', ...told]);
+    expect(world.output()?.trouble).toEqual(['agent exits: Envoy cannot be kept running', ...told]);
   });
 
   test('counts starts that waited for a token, with their delays', async () => {
@@ -131,7 +131,7 @@ describe('§2.2: the retry budget', () => {
     await ends(world, world.process('epoch-0b'), killed);
     await ends(world, world.process('epoch-1'), crashed);
     expect(world.output()?.trouble).toEqual([
-      'giving up after repeated Envoy failures',
+      'agent exits: Envoy cannot be kept running',
       'epoch-0b: not live within 20000 ms',
       'epoch-1, serving: signal SIGSEGV',
     ]);
@@ -150,7 +150,7 @@ describe('§2.2: the retry budget', () => {
       expect(world.newest().epoch).toBe(0);
       await ends(world, world.newest(), { code: 1 });
       expect(world.output()?.trouble).toEqual([
-        'giving up after repeated Envoy failures',
+        'agent exits: Envoy cannot be kept running',
         'epoch-0, serving: signal SIGSEGV',
         'epoch-0, initializing: exit code 1',
       ]);

@@ -112,7 +112,7 @@ test('§2.8 S6: failing starts have doubling delays, and an exhausted budget end
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: [
-      'giving up after repeated Envoy failures',
+      'agent exits: Envoy cannot be kept running',
       ...Array.from({ length: 11 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i}`),
     ],
   });
@@ -190,7 +190,7 @@ test('§2.8 S11: with the policy exit, a first Envoy that exits at once ends the
   await ends(world, world.newest(), { code: 0 });
   expect(world.output()).toEqual({
     exitCode: 1,
-    trouble: ['giving up after repeated Envoy failures', 'epoch-0, initializing: exit code 0'],
+    trouble: ['agent exits: Envoy cannot be kept running', 'epoch-0, initializing: exit code 0'],
   });
   expect(epochsStarted(world)).toEqual([0]);
 });
@@ -243,7 +243,7 @@ test('§2.8 S15: with the policy exit and hot restart off, the agent ends with E
   await ends(world, world.newest(), { code: 4 });
   expect(world.output()).toEqual({
     exitCode: 1,
-    trouble: ['giving up after repeated Envoy failures', 'epoch-0, serving: exit code 4'],
+    trouble: ['agent exits: Envoy cannot be kept running', 'epoch-0, serving: exit code 4'],
   });
   expect(epochsStarted(world)).toEqual([0]);
 });

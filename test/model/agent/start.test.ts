@@ -117,7 +117,7 @@ test('an Envoy that the operating system cannot start is retried', async () => {
   await world.pass(200);
   expect(world.output()).toEqual({
     exitCode: 1,
-    trouble: ['giving up after repeated Envoy failures', ...Array(2).fill('epoch-0, starting: spawn envoy ENOENT')],
+    trouble: ['agent exits: Envoy cannot be kept running', ...Array(2).fill('epoch-0, starting: spawn envoy ENOENT')],
   });
   expect(world.cleanedUp).toEqual(['epoch-0', 'epoch-0']);
 });
