@@ -123,7 +123,10 @@ export class AdsPorts {
     const ports = this.#ports[credentials === undefined ? 'plaintext' : 'secure'];
     const injectors = this.#createInjectors(ports, credentials ?? ServerCredentials.createInsecure());
     ports.injectors ??= injectors;
-    const listener = createServer({ noDelay: true }, (socket) => admitSocket(socket, ports, injectors));
+    // Sockets are read only when the connection queue, or the session, begins to.
+    const listener = createServer({ noDelay: true, pauseOnConnect: true }, (socket) =>
+      admitSocket(socket, ports, injectors),
+    );
     listener.once('error', (error) => reject(bindError(address, error)));
     const { host = '', port } = parseListenAddress('address', address) ?? { port: 0 };
     listener.listen({ port, backlog: maxUnaccepted, ...(host !== '' && { host }) }, () => {
@@ -234,5 +237,9 @@ export class AdsPorts {
 }
 
 function admitSocket(socket: Socket, { unidentified }: Ports, injectors: Injectors): void {
-  unidentified.admit(socket, (isSuspect) => injectors[isSuspect ? 'suspect' : 'normal'].injectConnection(socket));
+  unidentified.admit(socket, (isSuspect) => {
+    // Neither HTTP/2 nor TLS starts to read a paused socket.
+    socket.read(0);
+    injectors[isSuspect ? 'suspect' : 'normal'].injectConnection(socket);
+  });
 }

@@ -18,7 +18,7 @@ const clients: Socket[] = [];
 
 beforeEach(async () => {
   accepted = [];
-  server = createServer((socket) => {
+  server = createServer({ pauseOnConnect: true }, (socket) => {
     socket.on('error', () => {});
     accepted.push(socket);
   }).listen(0, '127.0.0.1');
@@ -180,10 +180,11 @@ test.each([
   { limit: 'the limit of all connections', maxTotalBytes: 150_000, eachBytes: [90_000, 90_000] },
 ])('ConnectionQueue closes a connection whose first bytes exceed $limit', async ({ maxTotalBytes, eachBytes }) => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxTotalBytes }, 1);
-  const sockets: Socket[] = [];
-  for (const bytes of eachBytes) {
-    const { client, socket } = await addReady(queue, 'one', () => {});
-    sockets.push(socket);
+  const pairs: { client: Socket; socket: Socket }[] = [];
+  for (const _ of eachBytes) pairs.push(await addReady(queue, 'one', () => {}));
+  const sockets = pairs.map(({ socket }) => socket);
+  for (const [index, bytes] of eachBytes.entries()) {
+    const { client, socket } = pairs[index]!;
     // A socket reads 64 KiB ahead, and more only together with them.
     socket.unshift(Buffer.alloc(bytes));
     client.write('more');
@@ -193,6 +194,42 @@ test.each([
   expect(queue.size).toBe(sockets.length - 1);
   expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(1);
   queue.clear();
+});
+
+test.each([
+  { address: 'an unknown address', name: 'unknown', heldBytes: 60_000 },
+  { address: 'an address with known nodes', name: 'known', heldBytes: 80_000 },
+])('ConnectionQueue does not read from $address while many first bytes are buffered', async ({ name, heldBytes }) => {
+  let isOpen = false;
+  const isKnown = (group: string): boolean => group === 'known';
+  const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, isKnown, maxTotalBytes: 100_000 }, 1);
+  const begun: string[] = [];
+  const first = await addReady(queue, 'one', () => void begun.push('first'));
+  first.socket.unshift(Buffer.alloc(heldBytes));
+  first.client.write('more');
+  await eventually('the bytes are counted', () => first.socket.readableLength > heldBytes + 'hello'.length);
+  const second = await connected('hello');
+  queue.add(name, second.socket, () => void begun.push('second'));
+  // Another address with known nodes is still read below three quarters of the limit.
+  if (name === 'unknown') await addReady(queue, 'known', () => void begun.push('known'));
+  else await new Promise((resolve) => setTimeout(resolve, 100));
+  expect([second.socket.readableLength, second.socket.destroyed, begun]).toEqual([0, false, []]);
+  isOpen = true;
+  queue.wake();
+  await eventually('the second connection begins', () => begun.includes('second'));
+});
+
+test('ConnectionQueue reads other connections beside many silent ones', async () => {
+  const queue = new ConnectionQueue({ ...options, maxPerAddress: 400, maxTotal: 400 }, 1, noLimitMs);
+  for (let i = 0; i < 300; i++) {
+    const { port } = server.address() as AddressInfo;
+    clients.push(connect(port, '127.0.0.1').on('error', () => {}));
+  }
+  await eventually('the connections are accepted', () => accepted.length === 300);
+  for (const socket of accepted) queue.add('silent', socket, () => {});
+  let hasBegun = false;
+  queue.add('other', (await connected('hello')).socket, () => (hasBegun = true));
+  await eventually('the other connection begins', () => hasBegun);
 });
 
 test('ConnectionQueue reports once when connections start to wait and once when they stop', async () => {

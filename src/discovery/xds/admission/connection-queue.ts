@@ -4,7 +4,8 @@
  * known nodes come first in three of four turns. While many streams wait for admission, connections wait here, where one costs a few KiB.
  *
  * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is
- * closed.
+ * closed. In plaintext, a client that returns sends up to 64 KiB at once, its subscriptions, so the data of further connections stays in the kernel
+ * while much of it is buffered.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -14,7 +15,10 @@ import { maxSlotMs, type Slot, Slots } from './slots.ts';
 export interface ConnectionQueueOptions {
   readonly maxPerAddress: number;
   readonly maxTotal: number;
-  /** Limit of the first bytes of all waiting connections. */
+  /**
+   * Limit of the first bytes of all waiting connections. No more connections are read when they exceed half of it, or at addresses with known nodes
+   * three quarters. Clients that send late can exceed the limit, and are closed.
+   */
   readonly maxTotalBytes: number;
   /** Limit of the wait for the first bytes, and of the whole wait. */
   readonly maxWaitMs: number;
@@ -41,12 +45,19 @@ type TurnOrder = Map<string, Entry[]>;
 const maxFirstBytes = 96 * 1024;
 /** Every fourth turn starts with addresses without known nodes. */
 const turnOfUnknown = 4;
+/** Connections that are read at a time until their first bytes arrive, or for a limited time. Together they send up to 16 MiB. */
+const maxReading = 256;
+const maxReadingMs = 250;
+const readShares = { known: 0.75, unknown: 0.5 } as const;
 
 export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
   readonly #known: TurnOrder = new Map();
   readonly #unknown: TurnOrder = new Map();
-  /** Connections without first bytes by address, oldest first. */
+  /** Connections that are not read yet, oldest first. */
+  readonly #unread = { known: new Set<Entry>(), unknown: new Set<Entry>() };
+  readonly #reading: Slots;
+  /** Connections that are read and have sent nothing, by address, oldest first. */
   readonly #silent = new Map<string, Set<Entry>>();
   readonly #counts = new Map<string, number>();
   readonly #entries = new Set<Entry>();
@@ -59,6 +70,7 @@ export class ConnectionQueue {
   #isBeginning = false;
   #isQueued = false;
   #timer: NodeJS.Timeout | undefined;
+  #readTimer: NodeJS.Timeout | undefined;
 
   /**
    * @param slots maximum of connections that are being set up
@@ -68,6 +80,7 @@ export class ConnectionQueue {
     this.#options = options;
     const now = (): number => performance.now();
     this.#slots = new Slots(slots, now, () => this.wake(), setUpMs);
+    this.#reading = new Slots(maxReading, now, () => this.#readNext(), maxReadingMs);
   }
 
   /** Includes connections without first bytes. */
@@ -117,7 +130,8 @@ export class ConnectionQueue {
     this.#counts.set(group, (this.#counts.get(group) ?? 0) + 1);
     socket.once('close', onClose);
     socket.setTimeout(maxWaitMs, onTimeout);
-    this.#awaitFirstBytes(entry);
+    this.#unread[this.#options.isKnown(group) ? 'known' : 'unknown'].add(entry);
+    this.#readNext();
     return true;
   }
 
@@ -137,6 +151,7 @@ export class ConnectionQueue {
 
   clear(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#readTimer);
     for (const entry of [...this.#entries]) this.#close(entry);
   }
 
@@ -156,8 +171,26 @@ export class ConnectionQueue {
     return true;
   }
 
+  #readNext(): void {
+    for (const kind of ['known', 'unknown'] as const) {
+      for (const entry of this.#unread[kind]) {
+        if (this.#bytes >= this.#options.maxTotalBytes * readShares[kind]) break;
+        const waitMs = this.#reading.freeInMs;
+        if (waitMs > 0) {
+          clearTimeout(this.#readTimer);
+          this.#readTimer = setTimeout(() => this.#readNext(), Math.ceil(waitMs)).unref();
+          return;
+        }
+        this.#unread[kind].delete(entry);
+        this.#awaitFirstBytes(entry);
+      }
+    }
+  }
+
   #awaitFirstBytes(entry: Entry): void {
     const { group, socket } = entry;
+    const slot = this.#reading.take();
+    socket.once('close', () => slot.release());
     const silent = this.#silent.get(group) ?? new Set();
     this.#silent.set(group, silent.add(entry));
     socket.on('readable', () => {
@@ -170,6 +203,7 @@ export class ConnectionQueue {
       else if (readableLength > 0 && this.#isSilent(entry)) {
         this.#removeSilent(entry);
         this.#enqueue(entry);
+        slot.release();
       }
     });
   }
@@ -234,6 +268,7 @@ export class ConnectionQueue {
 
   #remove(entry: Entry): void {
     if (!this.#entries.delete(entry)) return;
+    for (const unread of Object.values(this.#unread)) unread.delete(entry);
     this.#bytes -= entry.bytes;
     const { group } = entry;
     const count = this.#counts.get(group)! - 1;
@@ -249,6 +284,7 @@ export class ConnectionQueue {
       this.#ready--;
     }
     if (this.#ready === 0) this.#setQueued(false);
+    this.#readNext();
   }
 
   #isSilent(entry: Entry): boolean {
