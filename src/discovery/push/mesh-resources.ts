@@ -28,7 +28,7 @@ import type {
   ResponseCause,
 } from '../xds/resource-source.ts';
 import type { EncodedCache } from './cache/encoded-cache.ts';
-import { ContextHistory } from './contexts/context-history.ts';
+import { type ChangesBetween, ContextHistory } from './contexts/context-history.ts';
 import type { ContextPublication, Publication } from './contexts/mesh-state.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
@@ -324,17 +324,19 @@ export class MeshNode implements NodeResources {
     const previous = { context: this.#context, shape: this.#shape };
     const context = this.#options.context() ?? previous.context;
     if (context === previous.context && !change.forced) return [];
-    const shape = this.#shared.shapes.shapeOf(this.proxy, context, previous.shape);
-    this.#context = context;
-    this.#shape = shape;
-    this.#warn();
+    const { shapes, history, typesToPush } = this.#shared;
     // The order may contain fewer changes than there are since the node's context.
+    const between = history.between(previous.context, context);
+    const changes = (): ChangesBetween => between ?? { forced: false, changed: change.configs };
+    const { configNamespace } = this.proxy;
+    this.#context = context;
+    if (between === undefined || !typesToPush.keepsShape(configNamespace, context, previous.context, changes)) {
+      this.#shape = shapes.shapeOf(this.proxy, context, previous.shape);
+      this.#warn();
+    }
     const types = change.forced
       ? everyType
-      : this.#shared.typesToPush.typesToPush({ context, shape }, previous, () => {
-          const between = this.#shared.history.between(previous.context, context);
-          return between ?? { forced: false, changed: change.configs };
-        });
+      : typesToPush.typesToPush({ context, shape: this.#shape }, previous, changes);
     return watched.filter((typeUrl) => {
       const type = pushedTypeOf(typeUrl);
       return type === undefined ? types.size > 0 : types.has(type);

@@ -11,6 +11,8 @@ interface ContextPair {
   readonly previous: PushContext;
   readonly changes: ChangesBetween;
   readonly keys: readonly ConfigKey[];
+  /** Namespaces of the changed endpoints, if nothing else has changed. */
+  readonly endpointNamespaces: ReadonlySet<string> | undefined;
   /** By current, then previous shape. */
   readonly resultsByShape: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
 }
@@ -35,12 +37,25 @@ export class TypesToPushMemo {
     return types;
   }
 
+  /**
+   * Whether the shape of a proxy is the same in both contexts. Only changes of other namespaces' endpoints, the most frequent ones, are decided
+   * here: a proxy's service targets are services of its own namespace.
+   */
+  keepsShape(namespace: string, now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): boolean {
+    const { endpointNamespaces } = this.#pairFor(now, earlier, changesOf);
+    return endpointNamespaces?.has(namespace) === false;
+  }
+
   #pairFor(now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): ContextPair {
     const known = this.#pairs.find((pair) => pair.current === now && pair.previous === earlier);
     if (known !== undefined) return known;
     const changes = changesOf();
     const keys = [...changes.changed].map(parseConfigKey);
-    const pair: ContextPair = { current: now, previous: earlier, changes, keys, resultsByShape: new Map() };
+    const onlyEndpoints = !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');
+    const pair: ContextPair = {
+      ...{ current: now, previous: earlier, changes, keys, resultsByShape: new Map() },
+      endpointNamespaces: onlyEndpoints ? new Set(keys.map(({ namespace }) => namespace)) : undefined,
+    };
     // Older entries would keep their contexts in memory.
     const remaining = this.#pairs.filter((other) => other.current === now);
     this.#pairs = [pair, ...remaining.slice(0, maxPairs - 1)];
