@@ -30,13 +30,16 @@ export type AuthorityChanged = {
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 /** shared-authority → discovery. There is no usable authority yet. */
 export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason: string };
-/** discovery/http → authority. An operator requests a rotation of the root. */
+/**
+ * discovery/http → authority. An operator requests a rotation of the root. This order and the following ones are sent only in states that
+ * execute them; in other states the operator gets HTTP status 409 and the reason.
+ */
 export type RotationStart = { type: 'rotation.start' };
-/** discovery/http → authority. An operator reverts the last step of the rotation. */
+/** discovery/http → authority. An operator reverts the last step of the rotation. Before another root signs, this also removes a taint. */
 export type RotationRevert = { type: 'rotation.revert' };
 /**
  * discovery/http → authority. The key of a root may be compromised, so its certificates must be renewed: in stage `signing` the previous
- * root, otherwise the current one.
+ * root, otherwise the current one. The taint is recorded before it applies.
  */
 export type RotationTaint = { type: 'rotation.taint' };
 /** discovery/http → authority. Proceed without the missing workloads, which may lose connections. */

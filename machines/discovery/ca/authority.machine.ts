@@ -10,14 +10,17 @@ import {
   rootsIn,
   rootsOf,
 } from './authority.setup.ts';
+import { rejectsOrders, rejectsUnrecorded } from './authority-orders.ts';
 import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 
 export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './authority.setup.ts';
 
 /**
  * The authority of the mesh, and the rotation of its root without failed connections between workloads (docs/identity.md): all workloads
- * trust the next root before it signs, and the previous one is dropped when no certificate of it is in use. Each stage is recorded before it applies, and resumed after a restart. An authority is the ID of its signing certificate; only the
- * effects have keys.
+ * trust the next root before it signs, and the previous one is dropped when no certificate of it is in use. Each stage is recorded before it
+ * applies, and resumed after a restart. An authority is the ID of its signing certificate; only the effects have keys. A state that cannot
+ * execute an order of an operator ignores it in a transition without target and actions, whose description the operator receives as the
+ * reason.
  */
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
@@ -29,13 +32,7 @@ export const authorityMachine = authoritySetup.createMachine({
     idle: {
       description: 'Not started.',
       meta: { waitsFor: 'authority.load, sent during the start' },
-      on: {
-        'authority.load': 'active',
-        'rotation.start': { description: 'There is no root yet.' },
-        'rotation.revert': {},
-        'rotation.taint': {},
-        'rotation.force': {},
-      },
+      on: { 'authority.load': 'active', ...rejectsOrders() },
     },
     active: {
       invoke: [
@@ -51,15 +48,11 @@ export const authorityMachine = authoritySetup.createMachine({
         'files.changed': {
           description: 'During a rotation the directory is ignored; it is read when the rotation ends.',
         },
-        'rotation.start': {
-          description:
-            'A rotation is in progress, there is no root, or a stage or the directory is being read or written.',
-        },
+        'rotation.start': { description: 'A rotation is in progress: wait for its end, or revert it.' },
         'rotation.revert': {
-          description: 'No step can be reverted, or the previous root is tainted.',
+          description: 'There is no step to revert, or the previous root is tainted and must not sign again.',
         },
-        'rotation.taint': { description: 'There is no root, or the previous root is no longer distributed.' },
-        'rotation.force': { description: 'No step waits.' },
+        'rotation.force': { description: 'No step waits for workloads.' },
         'bundle.trusted': { description: 'The event belongs to an earlier step.' },
         'bundle.pending': { actions: { type: 'reportPending', params: ({ event }) => event } },
         'leaf-certificates.ended': { description: 'The event belongs to an earlier step.' },
@@ -69,6 +62,7 @@ export const authorityMachine = authoritySetup.createMachine({
         loading: {
           description: 'Loads the plugged-in directory, the stored root and the journal.',
           meta: { waitsFor: 'reading files' },
+          on: rejectsOrders(),
           invoke: {
             id: 'loading',
             src: 'loadAuthority',
@@ -97,11 +91,12 @@ export const authorityMachine = authoritySetup.createMachine({
           description:
             'The files contain no authority that can sign. They are read again, at increasing intervals. At the start, pilot-discovery exits.',
           after: { retryDelay: 'loading' },
-          on: { 'files.changed': 'loading' },
+          on: { 'files.changed': 'loading', ...rejectsOrders() },
         },
         'creating first root': {
           description: 'Generates and stores a root, because there is none, or every known root has expired.',
           meta: { waitsFor: 'generating a key and writing it to disk' },
+          on: rejectsOrders(),
           invoke: {
             id: 'preparing',
             src: 'prepareRoot',
@@ -111,26 +106,37 @@ export const authorityMachine = authoritySetup.createMachine({
         },
         steady: {
           description: 'One authority signs, and only its root is distributed.',
+          on: {
+            'rotation.start': '#authority.active.preparing',
+            'rotation.taint': {
+              description: 'The taint is recorded first. Then a rotation starts.',
+              target: '.recording',
+              actions: 'taintSigner',
+            },
+            'rotation.revert': {
+              guard: 'isSignerTainted',
+              description: 'The taint is removed.',
+              target: '.recording',
+              actions: 'clearTaint',
+            },
+          },
           initial: 'recording',
           states: {
             recording: recording('steady', 'idle'),
-            'recording backoff': { after: { retryDelay: 'recording' } },
+            'recording backoff': recordingBackoff(),
             idle: {
               tags: 'steady',
               description: 'The root is not due for rotation.',
               meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
               entry: inForce('steady'),
+              always: { guard: 'isSignerTainted', target: '#authority.active.preparing' },
               after: { checkInterval: 'checking age' },
-              on: {
-                'rotation.start': '#authority.active.preparing',
-                'rotation.taint': tainted(),
-                'files.changed': 'debouncing',
-              },
+              on: { 'files.changed': 'debouncing' },
             },
             debouncing: {
               description: 'Waits until the directory is written. The delay counts from the first event.',
               after: { debounceTime: 'reading directory' },
-              on: { 'files.changed': {}, 'rotation.start': {}, 'rotation.taint': {} },
+              on: { 'files.changed': {} },
             },
             'reading directory': {
               description: 'Checks whether the directory has a different authority that can sign.',
@@ -181,12 +187,15 @@ export const authorityMachine = authoritySetup.createMachine({
               tags: 'steady',
               description: 'The last check found nothing to do, as in `idle`.',
               meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
+              always: { guard: 'isSignerTainted', target: 'awaiting next root' },
               after: { checkInterval: 'checking age' },
-              on: {
-                'rotation.start': '#authority.active.preparing',
-                'rotation.taint': tainted(),
-                'files.changed': 'debouncing',
-              },
+              on: { 'files.changed': 'debouncing' },
+            },
+            'awaiting next root': {
+              description: 'The root is tainted, and the next one could not be created.',
+              meta: { waitsFor: 'the next attempt; a plugged-in authority must be replaced in its directory' },
+              after: { nextRootDelay: '#authority.active.preparing' },
+              on: { 'files.changed': 'debouncing' },
             },
           },
         },
@@ -201,12 +210,26 @@ export const authorityMachine = authoritySetup.createMachine({
               actions: { type: 'recordNext', params: ({ event }) => event.output },
             },
             onError: {
-              description: 'The current authority continues to sign.',
-              target: 'steady.waiting',
-              actions: [reported().actions, 'clearTaint'],
+              description: 'The current authority continues to sign. The directory may contain the next one.',
+              target: 'steady.reading directory',
+              ...failedAgain(),
             },
           },
-          on: { 'rotation.taint': { actions: 'taintSigner' } },
+          on: {
+            'rotation.taint': [
+              { guard: 'isSignerTainted', description: 'The taint is recorded already.', actions: 'taintSigner' },
+              {
+                description: 'The taint is recorded first. Then the next root is generated.',
+                target: 'steady.recording',
+                actions: 'taintSigner',
+              },
+            ],
+            'rotation.revert': {
+              description: 'The rotation does not start, and a taint is removed.',
+              target: 'steady.recording',
+              actions: 'clearTaint',
+            },
+          },
         },
         trusting: {
           description: 'Both roots are distributed; `other` does not sign yet.',
@@ -220,7 +243,7 @@ export const authorityMachine = authoritySetup.createMachine({
           initial: 'recording',
           states: {
             recording: recording('trusting', 'distributing'),
-            'recording backoff': { after: { retryDelay: 'recording' } },
+            'recording backoff': recordingBackoff(),
             distributing: {
               description:
                 'Waits until all workloads acknowledge both roots: others would reject certificates of the next root.',
@@ -241,9 +264,9 @@ export const authorityMachine = authoritySetup.createMachine({
                 'rotation.force': { target: '#authority.active.signing', actions: 'switchSigner' },
                 'rotation.revert': {
                   description:
-                    'Only the signer remains. The other root is new, or it signed before this rotation was reverted.',
+                    'Only the signer remains, and no taint. The other root is new, or it signed before this rotation was reverted.',
                   target: '#authority.active.steady',
-                  actions: 'clearOther',
+                  actions: ['clearOther', 'clearTaint'],
                 },
               },
             },
@@ -262,7 +285,7 @@ export const authorityMachine = authoritySetup.createMachine({
           initial: 'recording',
           states: {
             recording: recording('signing', 'renewing'),
-            'recording backoff': { after: { retryDelay: 'recording' } },
+            'recording backoff': recordingBackoff(),
             renewing: {
               description: 'Workloads renew their certificates on schedule.',
               meta: { waitsFor: 'the expiry or renewal of the last certificate of the previous authority' },
@@ -287,10 +310,24 @@ export const authorityMachine = authoritySetup.createMachine({
         },
         dropping: {
           description: 'Only the root of the signer is distributed.',
+          on: {
+            'rotation.taint': [
+              {
+                guard: 'isOtherTainted',
+                description:
+                  'The previous root is tainted already. To taint the signing root, repeat the order in stage steady.',
+              },
+              {
+                description: 'The signing root is tainted. The next rotation starts when this one has ended.',
+                target: '.recording',
+                actions: 'taintSigner',
+              },
+            ],
+          },
           initial: 'recording',
           states: {
             recording: recording('dropping', 'distributing'),
-            'recording backoff': { after: { retryDelay: 'recording' } },
+            'recording backoff': recordingBackoff(),
             distributing: {
               description:
                 'Waits until all workloads acknowledge the new root alone. No certificate of the previous one is in use.',
@@ -352,6 +389,15 @@ function recording(stage: RotationStage, next: string) {
       },
       onError: { description: 'The previous state applies.', target: 'recording backoff', ...failedAgain() },
     },
+    on: rejectsUnrecorded(),
+  };
+}
+
+function recordingBackoff() {
+  return {
+    description: 'The stage could not be written: the previous one applies.',
+    after: { retryDelay: 'recording' as const },
+    on: rejectsUnrecorded(),
   };
 }
 
@@ -387,10 +433,6 @@ function reported() {
 
 function failedAgain() {
   return { actions: ['countFailure' as const, reported().actions] };
-}
-
-function tainted() {
-  return { target: '#authority.active.preparing' as const, actions: 'taintSigner' as const };
 }
 
 function resumed(stage: RotationStage) {

@@ -1,7 +1,7 @@
 import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
 import type { FilesChanged } from '../protocol.ts';
-import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, maxCountedFailures, retryDelayMs } from '../retry-delay.ts';
 import type {
   AuthorityChanged,
   AuthorityFailed,
@@ -33,7 +33,10 @@ export interface Journal {
   signer: AuthorityId;
   /** The other authority during a rotation: the next one in stage `trusting`, the previous one afterwards. */
   other: AuthorityId | null;
-  /** The authority whose key may be compromised: its certificates are renewed as soon as another one signs, and it never signs again. */
+  /**
+   * The authority whose key may be compromised. In stage `steady` it is the signer, until the next root is distributed. As soon as another
+   * one signs, its certificates are renewed, and it never signs again.
+   */
   tainted: AuthorityId | null;
 }
 
@@ -104,6 +107,9 @@ export const authoritySetup = setup({
     checkInterval: ({ context }) => context.checkMs,
     debounceTime: ({ context }) => context.settleMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
+    /** A plugged-in authority makes each attempt fail, until an operator replaces it. */
+    nextRootDelay: ({ context: { failures, checkMs } }) =>
+      failures < maxCountedFailures ? retryDelayMs(failures) : checkMs,
   },
   guards: {
     isStage: (_, params: { reading: AuthorityReading; stage: RotationStage }) =>
@@ -116,6 +122,8 @@ export const authoritySetup = setup({
     isCurrentBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, rootsOf(context)),
     isSignerBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, [context.signer]),
     isOtherUntainted: ({ context: { other, tainted } }) => tainted === null || other !== tainted,
+    isOtherTainted: ({ context: { other, tainted } }) => tainted !== null && other === tainted,
+    isSignerTainted: ({ context: { signer, tainted } }) => tainted !== null && signer === tainted,
     isOtherAuthority: ({ context }, params: { authority: AuthorityId }) => params.authority === context.other,
   },
   actions: {
@@ -124,12 +132,20 @@ export const authoritySetup = setup({
     ),
     recordFirst: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
     recordNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
-    changeSigner: assign({ signer: (_, params: { id: AuthorityId }) => params.id }),
+    /** The root is the same, and so is its taint. */
+    changeSigner: assign(({ context: { signer, tainted } }, params: { id: AuthorityId }) => ({
+      signer: params.id,
+      tainted: tainted === signer ? params.id : tainted,
+    })),
     switchSigner: assign({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
     }),
-    clearOther: assign({ other: null, tainted: null }),
+    /** A taint of the signer remains. */
+    clearOther: assign({
+      other: null,
+      tainted: ({ context: { signer, tainted } }) => (tainted === signer ? tainted : null),
+    }),
     taintSigner: assign({ tainted: ({ context }) => context.signer }),
     taintOther: assign({ tainted: ({ context }) => context.other }),
     clearTaint: assign({ tainted: null }),

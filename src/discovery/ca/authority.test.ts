@@ -139,17 +139,21 @@ describe('a self-signed authority', () => {
     expect(warnings).toMatchObject([{ event: 'authority.expired', next: 'new root' }]);
   });
 
-  it('keeps the other root when one expires during a rotation', async () => {
-    const { one, id } = await begun();
-    pass(60 * hour);
-    const { id: next } = await one.prepareRoot();
-    one.writeJournal({ stage: 'signing', signer: next, other: id, tainted: null });
-    pass(50 * hour);
-    expect(authority().load()).toEqual({
-      outcome: 'resumed',
-      journal: { stage: 'steady', signer: next, other: null, tainted: null },
-    });
-  });
+  it.each(['neither', 'expired', 'remaining'])(
+    'keeps the other root when one expires during a rotation (tainted: %s)',
+    async (which) => {
+      const { one, id } = await begun();
+      pass(60 * hour);
+      const { id: next } = await one.prepareRoot();
+      const tainted = { neither: null, expired: id, remaining: next }[which]!;
+      one.writeJournal({ stage: 'signing', signer: next, other: id, tainted });
+      pass(50 * hour);
+      expect(authority().load()).toEqual({
+        outcome: 'resumed',
+        journal: { stage: 'steady', signer: next, other: null, tainted: which === 'remaining' ? next : null },
+      });
+    },
+  );
 
   it('requests a rotation when a fifth of its lifetime remains', async () => {
     const { one, id } = await begun();
@@ -315,13 +319,28 @@ describe('a plugged-in authority', () => {
     expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
   });
 
-  it('starts a rotation if another root was plugged in before a start', () => {
-    const { id } = begunWith(rootOf('root'));
-    plug(rootOf('other'));
-    expect(authority().load()).toEqual({
-      outcome: 'resumed',
-      journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted: null },
-    });
+  it.each([false, true])(
+    'starts a rotation if another root was plugged in before a start (tainted: %s)',
+    (isTainted) => {
+      const { one, id } = begunWith(rootOf('root'));
+      const tainted = isTainted ? id : null;
+      one.writeJournal({ stage: 'steady', signer: id, other: null, tainted });
+      plug(rootOf('other'));
+      expect(authority().load()).toEqual({
+        outcome: 'resumed',
+        journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted },
+      });
+    },
+  );
+
+  it('keeps the taint of a root whose intermediate was replaced before a start', () => {
+    const root = rootOf('root');
+    const { one, id } = begunWith(root);
+    one.writeJournal({ stage: 'steady', signer: id, other: null, tainted: id });
+    plug(root);
+    const { journal } = authority().load() as { journal: Journal };
+    expect(journal.signer).not.toBe(id);
+    expect(journal).toEqual({ stage: 'steady', signer: journal.signer, other: null, tainted: journal.signer });
   });
 
   it.each([

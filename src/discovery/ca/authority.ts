@@ -203,10 +203,7 @@ export class Authority implements SigningAuthority {
     }
     store.save(plugged);
     this.#remember(plugged);
-    const idle: AuthorityReading = {
-      outcome: 'resumed',
-      journal: { stage: 'steady', signer: plugged.id, other: null, tainted: null },
-    };
+    const idle = resumedSteady(plugged.id, journal?.tainted === plugged.id ? plugged.id : null);
     if (journal === undefined) return idle;
     const otherStored = stored.filter(({ id }) => id !== plugged.id);
     if (idsOf(journal).includes(plugged.id) && otherStored.length === idsOf(journal).length - 1) {
@@ -223,8 +220,11 @@ export class Authority implements SigningAuthority {
       log.warn('authority.previousUnreadable', { authority: plugged.id, previous: journal.signer });
       return idle;
     }
-    if (rootKeyOf(plugged.root) === rootKeyOf(old.root)) return idle;
-    return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted: null } };
+    const isTainted = journal.tainted === old.id;
+    if (rootKeyOf(plugged.root) === rootKeyOf(old.root))
+      return resumedSteady(plugged.id, isTainted ? plugged.id : null);
+    const tainted = isTainted ? old.id : null;
+    return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted } };
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {
@@ -240,7 +240,7 @@ export class Authority implements SigningAuthority {
     const remaining = idsOf(journal).find((id) => !expired.includes(id));
     log.warn('authority.expired', { authorities: expired.join(', '), next: remaining ?? 'new root' });
     if (remaining === undefined) return { outcome: 'absent' };
-    return { outcome: 'resumed', journal: { stage: 'steady', signer: remaining, other: null, tainted: null } };
+    return resumedSteady(remaining, journal.tainted === remaining ? remaining : null);
   }
 
   #readStored(ids: readonly AuthorityId[]): AuthorityMaterial[] {
@@ -300,4 +300,8 @@ function readAsOfLifetime(store: AuthorityStore, id: AuthorityId, now: Date): Au
 
 function idsOf({ signer, other }: Journal): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
+}
+
+function resumedSteady(signer: AuthorityId, tainted: AuthorityId | null): AuthorityReading {
+  return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted } };
 }

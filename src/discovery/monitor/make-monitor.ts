@@ -82,7 +82,12 @@ export function makeMonitor(parts: MonitorParts) {
     ...(unreachableCluster && { unreachableCluster }),
     ...(describeInjection && { describeInjection }),
     pushAll: () => orders?.pushAll(),
-    ...(authority && { authority: { ...authority, rotate: (order) => orders?.rotateRoot(order) } }),
+    ...(authority && {
+      authority: {
+        ...authority,
+        rotate: (order) => (orders === undefined ? 'The HTTP server is not open yet.' : orders.rotateRoot(order)),
+      },
+    }),
     ...(consul && {
       consul: { datacenters: () => consul.views, accept: (datacenter) => orders?.acceptCatalog(datacenter) },
     }),

@@ -349,6 +349,18 @@ describe('/debug/authorityz', () => {
     expect(plane.deviations()).toEqual([]);
   });
 
+  it('rejects an order that the current stage cannot execute, with the reason', async () => {
+    const plane = await serving();
+    expect(await order(plane, 'revert')).toBe(409);
+    await requestCertificate(clientOf(plane), { bearer: await token() });
+    expect(await order(plane, 'rotate')).toBe(202);
+    await eventually('a workload is missing', async () => (await page(plane)).waitsFor?.missing === 1);
+    const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`;
+    const rejected = await fetch(url, { method: 'POST', headers: plane.operator });
+    expect(rejected.status).toBe(409);
+    expect(await rejected.text()).toBe('rejected: A rotation is in progress: wait for its end, or revert it.\n');
+  });
+
   it('ignores GET requests and unknown actions', async () => {
     const plane = await serving();
     expect(await order(plane, 'rotate', 'GET')).toBe(405);

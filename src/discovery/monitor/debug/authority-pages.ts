@@ -23,7 +23,8 @@ export const authorityPages: readonly DebugPage[] = [
       if (authority.orderedBy !== undefined) return textReply(`rejected: ${authority.orderedBy}`, 409);
       const refusal = refusalOf(order, request) ?? (order === 'proceed' ? cutOff(authority, request) : undefined);
       if (refusal !== undefined) return refusal;
-      authority.rotate(orders[order]!);
+      const reason = authority.rotate(orders[order]!);
+      if (reason !== undefined) return textReply(`rejected: ${reason}`, 409);
       return textReply('accepted: GET this page for the progress', 202);
     },
   },

@@ -49,7 +49,8 @@ export interface AuthorityPageSource {
   readonly describe: () => object;
   /** Workloads that a rotation waits for. */
   readonly missing: () => MissingWorkloads | undefined;
-  readonly rotate: (order: OperatorOrder['type']) => void;
+  /** @returns the reason if the authority cannot execute the order in its state, and the next step */
+  readonly rotate: (order: OperatorOrder['type']) => string | undefined;
   /** How operators start a rotation if replicas share the authority. */
   readonly orderedBy?: string;
 }

@@ -3,6 +3,7 @@ import { type AnyActorRef, fromCallback } from 'xstate';
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { peer } from '../../../../machines/discovery/peers.ts';
 import type { HttpOrder } from '../../../../machines/discovery/protocol.ts';
+import { rejectionOf } from '../../../runtime/actors/rejection-of.ts';
 import { relay } from '../../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../../runtime/errors.ts';
 import { Profiler, profilingPath } from '../../../runtime/profiler.ts';
@@ -39,7 +40,8 @@ export interface HttpEffectOptions extends HttpServersOptions {
 
 export interface PageOrders {
   readonly pushAll: () => void;
-  readonly rotateRoot: (order: OperatorOrder['type']) => void;
+  /** @returns the reason if the authority cannot execute the order in its state */
+  readonly rotateRoot: (order: OperatorOrder['type']) => string | undefined;
   /** Applies Consul's held-back response. */
   readonly acceptCatalog: (datacenter: string) => void;
 }
@@ -49,7 +51,12 @@ export function httpEffect(options: HttpEffectOptions) {
     let isServing = false;
     options.opened?.({
       pushAll: () => sendBack({ type: 'full-push.requested' }),
-      rotateRoot: (type) => relay(self as AnyActorRef, peer('authority')({ system }), { type }),
+      rotateRoot: (type) => {
+        const authority = peer('authority')({ system });
+        const reason = rejectionOf(authority, { type });
+        if (reason === undefined) relay(self as AnyActorRef, authority, { type });
+        return reason;
+      },
       acceptCatalog: (datacenter) =>
         relay(self as AnyActorRef, peer('consul')({ system }), { type: 'catalog.accept', datacenter }),
     });

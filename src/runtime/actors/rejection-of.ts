@@ -1,0 +1,15 @@
+/** Whether a statechart ignores an event in its current state, and why. */
+import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate';
+
+/**
+ * @param actor a state machine; `undefined` if the actor does not exist
+ * @returns `undefined` if the machine takes a transition with a target or actions. Otherwise the reason: the description of the transition
+ *   that ignores the event.
+ */
+export function rejectionOf(actor: AnyActorRef | undefined, event: EventObject): string | undefined {
+  const snapshot = actor?.getSnapshot() as AnyMachineSnapshot | undefined;
+  if (snapshot?.status !== 'active') return 'The component is not running.';
+  if (snapshot.can(event)) return undefined;
+  const [transition] = snapshot.machine.getTransitionData(snapshot, event) ?? [];
+  return transition?.description ?? 'The current state ignores this request.';
+}
